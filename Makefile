@@ -1,0 +1,70 @@
+# semif-kafka: every task of the project. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+CACHE  ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/semif-kafka
+PINS   := $(shell cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
+ENV    := $(CACHE)/env-$(PINS)
+BIN    := .venv/bin
+BROKER ?= mock
+DATA   ?= ../shared/semif
+export SEMIF_CACHE := $(CACHE)
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+# The environment is large (torch), so it lives in a cache keyed by the pins and a second
+# checkout reuses it. What belongs to one checkout, the project itself, is in .venv: a bare
+# environment that sees the cached one through a .pth file.
+$(ENV)/.complete:
+	@mkdir -p $(CACHE)
+	@PYTHON="$(PYTHON)" flock $(CACHE)/env.lock ./deploy/build-env.sh $(ENV)
+
+.venv/.pins-$(PINS): $(ENV)/.complete
+	@./deploy/link-env.sh $(ENV) .venv
+	@touch $@
+
+.PHONY: setup
+setup: .venv/.pins-$(PINS) ## everything the other targets need; leaves .venv/bin/semif-kafka
+
+.PHONY: demo
+demo: setup ## the main job end to end (BROKER=kafka: a real local broker, with transactions)
+ifeq ($(BROKER),kafka)
+	@$(BIN)/python -m tests.support.local_kafka exec -- $(BIN)/semif-kafka demo --bootstrap '{bootstrap}'
+else
+	@$(BIN)/semif-kafka demo
+endif
+
+.PHONY: test
+test: setup ## all tests but those that need the SemIf rows
+	$(BIN)/python -m pytest tests/unit tests/broker
+
+.PHONY: test-unit
+test-unit: setup ## the tests that need no broker
+	$(BIN)/python -m pytest tests/unit
+
+.PHONY: test-contract
+test-contract: setup ## the SemIf contract on SemIf's own rows: DATA=folder
+	SEMIF_CONTRACT_DATA="$(DATA)" $(BIN)/python -m pytest tests/contract
+
+.PHONY: lint
+lint: setup ## ruff and mypy, as CI runs them
+	$(ENV)/bin/ruff check .
+	$(ENV)/bin/ruff format --check .
+	$(BIN)/python -m mypy
+
+.PHONY: format
+format: setup ## rewrite the code as ruff has it
+	$(ENV)/bin/ruff format .
+	$(ENV)/bin/ruff check --fix .
+
+.PHONY: schemas
+schemas: setup ## generate schemas/json/ anew
+	$(BIN)/python -m schemas.generate
+
+.PHONY: kafka
+kafka: setup ## start a local Apache Kafka and print its address; Ctrl-C stops it
+	@$(BIN)/python -m tests.support.local_kafka run

@@ -1,0 +1,1 @@
+"""What travels on the topics: requests, results, errors, headers. Knows neither Kafka nor torch."""

@@ -1,0 +1,88 @@
+"""Header names, reading and writing. Header values are text; names are lower case.
+
+A header list is what Kafka carries: (name, bytes or None) pairs, in order, names repeatable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TypeAlias
+
+Headers: TypeAlias = list[tuple[str, bytes | None]]
+
+PREFIX = "semif-"
+SCHEMA = "semif-schema"
+EXPIRES_AT = "semif-expires-at"
+DECISIONS = "semif-decisions"
+ORIGIN = "semif-origin"
+FIRST_ORIGIN = "semif-first-origin"
+REPLAY_ID = "semif-replay-id"
+REPLAY_COUNT = "semif-replay-count"
+ERROR_CODE = "semif-error-code"
+ERROR_MESSAGE = "semif-error-message"
+ERROR_STAGE = "semif-error-stage"
+FAILED_DECISIONS = "semif-failed-decisions"
+ATTEMPTS = "semif-attempts"
+FIRST_FAILED_AT = "semif-first-failed-at"
+LAST_FAILED_AT = "semif-last-failed-at"
+ORIGIN_TIMESTAMP = "semif-origin-timestamp"
+GROUP = "semif-group"
+VERSION = "semif-version"
+VALUE_SHA256 = "semif-value-sha256"
+KEY_SHA256 = "semif-key-sha256"
+HEADERS_SHA256 = "semif-headers-sha256"
+HEADERS_LOST = "semif-headers-lost"
+
+SCHEMA_VERSION = "1"
+ERROR_MESSAGE_LIMIT = 1024  # bytes: a dead letter's headers must not grow with what failed
+
+
+def last(headers: Iterable[tuple[str, bytes | None]], name: str) -> bytes | None:
+    """The value of the last header of that name, as Kafka's own clients read them."""
+    value = None
+    for header, content in headers:
+        if header == name:
+            value = content
+    return value
+
+
+def text(headers: Iterable[tuple[str, bytes | None]], name: str) -> str | None:
+    """The last header of that name as text; bytes that are not UTF-8 are shown escaped."""
+    value = last(headers, name)
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def producers_own(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
+    """The headers that are the producer's: all but those under this project's prefix."""
+    return [(name, value) for name, value in headers if not name.startswith(PREFIX)]
+
+
+def size(headers: Iterable[tuple[str, bytes | None]]) -> int:
+    """Bytes of names and values together."""
+    return sum(len(name.encode("utf-8")) + len(value or b"") for name, value in headers)
+
+
+def encode(value: str, limit: int | None = None) -> bytes:
+    """Text as a header value, cut at `limit` bytes between characters."""
+    data = value.encode("utf-8", "backslashreplace")
+    if limit is not None and len(data) > limit:
+        data = data[:limit].decode("utf-8", "ignore").encode("utf-8")
+    return data
+
+
+def encode_json(value: object) -> bytes:
+    """A JSON header value; ASCII, so that any client can print it."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def parse_timestamp(value: bytes) -> datetime:
+    """An RFC 3339 date and time with its zone.
+
+    Raises ValueError where it is anything else, a time without zone included.
+    """
+    moment = datetime.fromisoformat(value.decode("utf-8"))
+    if moment.tzinfo is None:
+        raise ValueError("no time zone")
+    return moment

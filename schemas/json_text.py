@@ -1,0 +1,115 @@
+"""Strict reading of JSON bytes: what is not exactly JSON, or is ambiguous, is refused.
+
+Python's parser accepts NaN, lets the last of duplicate keys win, passes lone surrogates
+through and reads 1e999 as infinity. Each of these would change a state silently.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any, NoReturn
+
+MAX_DEPTH = 200  # levels of nesting; far below the recursion limit of parser and serialiser
+
+
+class JsonError(ValueError):
+    """Bytes that are not acceptable JSON. The text says why and quotes no content."""
+
+
+def loads(data: bytes) -> Any:
+    """Parse UTF-8 JSON.
+
+    Raises JsonError for anything that is not UTF-8, not JSON, has duplicate keys in an object,
+    NaN or infinity (1e999 included), lone surrogates, more than MAX_DEPTH levels, or integers
+    past Python's digit limit.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise JsonError(f"not UTF-8 (byte {error.start})") from None
+    if text.startswith("\ufeff"):
+        raise JsonError("starts with a byte order mark; JSON must not")
+    _check_depth(text)
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_constant=_constant,
+            parse_float=_float,
+            parse_int=_int,
+        )
+    except json.JSONDecodeError as error:
+        raise JsonError(
+            f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
+        ) from None
+    except RecursionError:
+        raise JsonError("nested too deep") from None
+    # A lone surrogate can only enter through a \\u escape, and cannot be encoded again.
+    if "\\u" in text:
+        _check_surrogates(value)
+    return value
+
+
+def _check_depth(text: str) -> None:
+    """Counts brackets outside strings, so that depth is bounded before any recursion."""
+    depth = 0
+    in_string = escaped = False
+    for character in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string = True
+        elif character in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise JsonError(f"nested deeper than {MAX_DEPTH} levels")
+        elif character in "]}":
+            depth -= 1
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise JsonError("an object has the same key twice")
+    return result
+
+
+def _constant(name: str) -> NoReturn:
+    raise JsonError(f"{name} is not JSON")
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise JsonError("a number is too large for a 64-bit float")
+    return value
+
+
+def _int(digits: str) -> int:
+    limit = sys.get_int_max_str_digits()
+    if limit and len(digits.lstrip("-")) > limit:
+        raise JsonError(f"an integer has more than {limit} digits")
+    return int(digits)
+
+
+def _check_surrogates(value: Any) -> None:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            try:
+                item.encode("utf-8")
+            except UnicodeEncodeError:
+                raise JsonError("a string holds a lone surrogate") from None
+        elif isinstance(item, dict):
+            stack.extend(item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
