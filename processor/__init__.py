@@ -1,0 +1,1 @@
+"""The stream processor: Kafka in, Kafka out. Knows torch only through `semif_engine`."""

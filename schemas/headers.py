@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 Headers: TypeAlias = list[tuple[str, bytes | None]]
+"""Name and value pairs; what a client's `headers()` returns and `produce` takes."""
 
 PREFIX = "semif-"
 SCHEMA = "semif-schema"

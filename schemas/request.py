@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import (
@@ -43,20 +43,25 @@ class Limits:
     decisions: int = 5000
 
 
-@dataclass(slots=True)
 class RequestError(Exception):
     """A record that is no request: goes to the error topic and the dead letters."""
 
-    code: ErrorCode
-    message: str
-    field: str | None = None
-    """Where it is wrong, as a path like `options[2].id`; None where it is the record."""
-    request_id: str | None = None
-    """The request's id, where it could be read."""
-    details: dict[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.code}: {self.message}"
+    def __init__(
+        self,
+        code: ErrorCode,
+        message: str,
+        field: str | None = None,
+        request_id: str | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        """`field`: where it is wrong, as a path like `options[2].id`; None: the record itself.
+        `request_id`: the request's id, where it could be read."""
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+        self.field = field
+        self.request_id = request_id
+        self.details = details or {}
 
 
 def _nonempty(value: str) -> str:
@@ -73,7 +78,9 @@ def _state(value: Any) -> Any:
     return value
 
 
-NonemptyStr = Annotated[StrictStr, AfterValidator(_nonempty), Field(json_schema_extra={"minLength": 1})]
+NonemptyStr = Annotated[
+    StrictStr, AfterValidator(_nonempty), Field(json_schema_extra={"minLength": 1})
+]
 StateField = Annotated[
     Any,
     BeforeValidator(_state),
@@ -264,9 +271,11 @@ def _validate(data: Any, limits: Limits) -> DecisionRequest:
         else:
             single = SingleRequest.model_validate(data)
             state = single.state
-            decisions = (Decision.model_construct(**{
-                name: getattr(single, name) for name in Decision.model_fields
-            }),)
+            decisions = (
+                Decision.model_construct(
+                    **{name: getattr(single, name) for name in Decision.model_fields}
+                ),
+            )
     except ValidationError as error:
         path, message = _explain(error)
         raise RequestError(
@@ -342,4 +351,6 @@ def _kind(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
-    return {str: "a string", list: "an array"}.get(type(value), "a number")
+    if isinstance(value, str):
+        return "a string"
+    return "an array" if isinstance(value, list) else "a number"

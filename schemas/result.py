@@ -9,9 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.reference import RequestRef
 
 PROMPT_VERSION = "direct-options-v1"
-READOUT_DIRECT = (
-    "native full-vocabulary last-position logits restricted to declared answer slots"
-)
+READOUT_DIRECT = "native full-vocabulary last-position logits restricted to declared answer slots"
 READOUT_NATIVE = "native selected suffix-position logits"
 PROBABILITY_STATUS = "conditional option score; uncalibrated as decision confidence"
 

@@ -1,0 +1,105 @@
+"""Rebalance callbacks: partitions come, go, or are lost.
+
+An exception that leaves a callback makes the client drop records it has already dequeued while
+its position moves on. So nothing raises here: the first exception is kept, and the loop raises
+it after its poll (`raise_kept`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import structlog
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from processor.offsets import Tracker
+from processor.records import Partition
+
+log = structlog.get_logger()
+
+_COMMITTED_SECONDS = 10.0
+
+
+class Assignment:
+    """Keeps the tracker's epochs in step with what the group gives this process."""
+
+    def __init__(
+        self,
+        tracker: Tracker,
+        *,
+        incremental: bool,
+        assigned: Callable[[], None],
+        publish_finished: Callable[[Sequence[Partition]], None],
+        removed: Callable[[], None],
+    ) -> None:
+        """`incremental`: cooperative protocol. The callables are told after the fact, but for
+        `publish_finished`, which may publish for partitions that are about to go."""
+        self._tracker = tracker
+        self._incremental = incremental
+        self._assigned = assigned
+        self._publish_finished = publish_finished
+        self._removed = removed
+        self._kept: Exception | None = None
+        self.rebalances = 0
+
+    def raise_kept(self) -> None:
+        """Raise what a callback met, outside of it."""
+        if self._kept is not None:
+            kept, self._kept = self._kept, None
+            raise kept
+
+    def on_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        try:
+            self.rebalances += 1
+            starts = [_start(one) for one in self._committed(consumer, partitions)]
+            if self._incremental:
+                consumer.incremental_assign(starts)
+            else:
+                consumer.assign(starts)
+            for one in starts:
+                self._tracker.assigned((one.topic, one.partition))
+            # A partition that was paused when it went away comes back paused.
+            consumer.resume(starts)
+            self._assigned()
+            log.info("partitions assigned", partitions=_names(partitions))
+        except Exception as error:  # noqa: BLE001  (see the module's first paragraph)
+            self._kept = self._kept or error
+
+    def on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        try:
+            self.rebalances += 1
+            self._publish_finished([(one.topic, one.partition) for one in partitions])
+        except Exception as error:  # noqa: BLE001
+            self._kept = self._kept or error
+        self._gone("partitions revoked", partitions)
+
+    def on_lost(self, consumer: Any, partitions: list[TopicPartition]) -> None:
+        """No longer the owner: nothing may be published or committed for these."""
+        self.rebalances += 1
+        self._gone("partitions lost", partitions)
+
+    def _gone(self, event: str, partitions: list[TopicPartition]) -> None:
+        for one in partitions:
+            self._tracker.removed((one.topic, one.partition))
+        self._removed()
+        if partitions:
+            log.info(event, partitions=_names(partitions))
+
+    @staticmethod
+    def _committed(consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        if not partitions:
+            return []
+        committed: list[TopicPartition] = consumer.committed(partitions, timeout=_COMMITTED_SECONDS)
+        return committed
+
+
+def _start(committed: TopicPartition) -> TopicPartition:
+    """Where to begin: the committed offset, or explicitly the beginning where there is none."""
+    if committed.offset < 0:
+        return TopicPartition(committed.topic, committed.partition, OFFSET_BEGINNING)
+    return committed
+
+
+def _names(partitions: Sequence[TopicPartition]) -> list[str]:
+    return [f"{one.topic}/{one.partition}" for one in partitions]

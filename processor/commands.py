@@ -1,0 +1,167 @@
+"""What `submit`, `watch` and `topics` print. The work itself is in modules of their names."""
+
+from __future__ import annotations
+
+import json
+import sys
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from processor import submit as sending
+from processor import topics
+from processor.deadline import Deadline
+from processor.errors import BrokerError, SettingsError
+from processor.options import Form
+from processor.settings import Settings
+from processor.watch import Seen, Watcher
+from schemas.request import RequestError
+
+
+def submit_one(
+    settings: Settings,
+    *,
+    request_id: str | None,
+    state: str,
+    question: str,
+    options: list[str],
+    workload: str | None,
+    key: str | None,
+) -> None:
+    """Raises SettingsError for a request that would be refused."""
+    value = sending.from_flags(
+        request_id=request_id or f"cli-{uuid.uuid4().hex[:12]}",
+        state=state,
+        question=question,
+        options=options,
+        workload=workload,
+    )
+    line = next(iter(sending.lines([value], settings)))
+    if isinstance(line.parsed, RequestError):
+        raise SettingsError(f"not sent: {line.parsed.message}")
+    sender = sending.Sender(settings)
+    sender.send(value, key=sending.record_key(line.parsed, key))
+    sender.finish()
+    print(line.parsed.id)
+
+
+def submit_file(settings: Settings, file: Path, key: str | None) -> None:
+    """Send every good line. Raises SettingsError at the end if any was bad."""
+    refused = 0
+    console = Console(stderr=True)
+    sender = sending.Sender(settings)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console
+    ) as progress:
+        source = _open(file)
+        task = progress.add_task("requests", total=None)
+        for line in sending.lines(source, settings):
+            if isinstance(line.parsed, RequestError):
+                refused += 1
+                text = f"line {line.number} not sent: {line.parsed.message}"
+                progress.console.print(Text(text, style="red"))
+            else:
+                sender.send(line.value, key=sending.record_key(line.parsed, key))
+            progress.advance(task)
+        sender.finish()
+        progress.update(task, total=sender.confirmed + refused)
+    console.print(f"{sender.confirmed} sent to {settings.requests_topic}, {refused} refused")
+    if refused:
+        raise SettingsError(f"{refused} lines are no requests")
+
+
+def _open(file: Path) -> Iterable[bytes]:
+    if str(file) == "-":
+        return sys.stdin.buffer
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from None
+
+
+def watch(
+    settings: Settings,
+    *,
+    from_beginning: bool,
+    until_end: bool,
+    request: str | None,
+    count: int | None,
+    seconds: float | None,
+    output: Form,
+) -> bool:
+    """Print until an end is reached; False if time ran out before `count` records came."""
+    shown = 0
+    watcher = Watcher(settings, from_beginning=from_beginning)
+    deadline = Deadline(float("inf") if seconds is None else seconds)
+    try:
+        if output is Form.TABLE:
+            print(_HEADING)
+        for seen in watcher.records(deadline):
+            if seen is None:
+                if until_end and watcher.at_end:
+                    return True
+                continue
+            if request is not None and seen.content.get("request", {}).get("id") != request:
+                continue
+            text = row(seen) if output is Form.TABLE else json.dumps(seen.content)
+            print(text, flush=True)
+            shown += 1
+            if shown == count:
+                return True
+    except KeyboardInterrupt:
+        return True
+    finally:
+        watcher.close()
+    return count is None
+
+
+_HEADING = f"{'request':<24} {'decision':<20} {'answer':<20} {'p':>6} {'margin':>8}  note"
+
+
+def row(seen: Seen) -> str:
+    """One record as a line under `_HEADING`."""
+    content = seen.content
+    start = f"{_cut(content['request']['id'], 24)} {_cut(content['id'], 20)}"
+    if seen.is_error:
+        return f"{start} {_cut('-', 20)} {'':>6} {'':>8}  {content['code']}: {content['message']}"
+    best = max(content["probabilities"])
+    note = "tie" if content["tie"] else ""
+    return f"{start} {_cut(content['top'], 20)} {best:>6.3f} {content['margin']:>8.3f}  {note}"
+
+
+def _cut(value: Any, width: int) -> str:
+    """Text of foreign origin in a column: no control characters, no more than fits."""
+    text = "-" if value is None else str(value)
+    text = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
+    return f"{text if len(text) <= width else text[: width - 1] + '…':<{width}}"
+
+
+def topics_create(settings: Settings, partitions: int, replication: int) -> None:
+    """Create and print."""
+    _print_findings(topics.create(settings, partitions, replication))
+
+
+def topics_check(settings: Settings) -> None:
+    """Print the findings. Raises BrokerError if any is a fault."""
+    findings = topics.inspect(settings)
+    _print_findings(findings)
+    faults = sum(not one.ok for one in findings)
+    if faults:
+        raise BrokerError(
+            f"{faults} faults. `semif-kafka topics create` creates missing topics; settings of "
+            "existing ones are yours to change"
+        )
+
+
+def _print_findings(findings: Iterable[topics.Finding]) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for one in findings:
+        mark = Text("ok", style="green") if one.ok else Text("fault", style="red")
+        table.add_row(mark, Text(one.topic), Text(one.text))
+    Console().print(table)

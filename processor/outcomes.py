@@ -1,0 +1,245 @@
+"""From answers to the records that are published for them: results, errors, dead letters.
+
+Pure: no Kafka, no clock but the one handed in. DESIGN: every decision of a consumed record ends
+in exactly one result or error, and a record with any error is kept whole as one dead letter.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from processor.records import Record
+from processor.settings import Settings
+from schemas import headers as h
+from schemas.errors import ErrorCode, ErrorRecord, Stage
+from schemas.request import DecisionRequest, RequestError
+from semif_engine.types import DecisionError
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A record to be produced. `partition` None: murmur2 of the key."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    headers: h.Headers
+    partition: int | None
+
+    @property
+    def size(self) -> int:
+        return len(self.key or b"") + len(self.value or b"") + h.size(self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one decision, or with `decision_id` None the whole record, got no result."""
+
+    decision_id: str | None
+    error: DecisionError
+    stage: Stage
+
+
+class OutcomeWriter:
+    """Makes the records to publish for one consumed record."""
+
+    def __init__(self, settings: Settings, partitions: Mapping[str, int], version: str) -> None:
+        """`partitions`: how many each output topic has, for records without a key."""
+        self._settings = settings
+        self._limits = settings.limits
+        self._partitions = partitions
+        self._version = version
+
+    def refused(self, record: Record, error: RequestError) -> list[Outgoing]:
+        """A record that is no request."""
+        failure = Failure(
+            None, DecisionError(error.code, error.message, error.details), Stage.PARSE
+        )
+        return self._outgoing(record, error.request_id, [], [failure], attempts=0)
+
+    def failed(
+        self, record: Record, request: DecisionRequest, error: DecisionError, *, attempts: int
+    ) -> list[Outgoing]:
+        """A request of which no decision can be answered."""
+        failures = [Failure(one.id, error, Stage.SCORE) for one in request.decisions]
+        return self._outgoing(record, request.id, [], failures, attempts)
+
+    def answered(
+        self,
+        record: Record,
+        request: DecisionRequest,
+        answers: Sequence[dict[str, Any] | DecisionError],
+        *,
+        attempts: int,
+    ) -> list[Outgoing]:
+        """A scored request; `answers` in the order of its decisions."""
+        results = []
+        failures = []
+        for decision, answer in zip(request.decisions, answers, strict=True):
+            if isinstance(answer, DecisionError):
+                failures.append(Failure(decision.id, answer, Stage.SCORE))
+            else:
+                results.append(answer)
+        return self._outgoing(record, request.id, results, failures, attempts)
+
+    def too_large(
+        self, record: Record, outcome: Sequence[Outgoing], refused: Sequence[Outgoing]
+    ) -> list[Outgoing]:
+        """The outcome again, with the records that did not fit their topic made small.
+
+        A result becomes `result_too_large`; a dead letter keeps coordinates and digests.
+        """
+        request_id = None
+        results = []
+        failures: list[Failure] = []
+        for message in outcome:
+            if message.topic == self._settings.deadletters_topic:
+                continue
+            content = json.loads(message.value or b"null")
+            request_id = content["request"]["id"]
+            if any(message is one for one in refused):
+                error = DecisionError(
+                    ErrorCode.RESULT_TOO_LARGE,
+                    f"the outcome has {message.size} bytes and does not fit topic {message.topic}",
+                    {"size": message.size, "topic": message.topic},
+                )
+                failures.append(Failure(content.get("id"), error, Stage.PUBLISH))
+            elif message.topic == self._settings.errors_topic:
+                error = DecisionError(
+                    ErrorCode(content["code"]), content["message"], content["details"]
+                )
+                failures.append(Failure(content["id"], error, Stage(content["stage"])))
+            else:
+                results.append({k: v for k, v in content.items() if k != "request"})
+        letter_refused = any(one.topic == self._settings.deadletters_topic for one in refused)
+        return self._outgoing(
+            record, request_id, results, failures, attempts=1, digest_only=letter_refused
+        )
+
+    def _outgoing(
+        self,
+        record: Record,
+        request_id: str | None,
+        results: Sequence[dict[str, Any]],
+        failures: Sequence[Failure],
+        attempts: int,
+        *,
+        digest_only: bool = False,
+    ) -> list[Outgoing]:
+        now = _rfc3339(datetime.now(UTC))
+        headers = self._outcome_headers(record)
+        reference = record.reference(request_id, self._limits)
+        outgoing = []
+        for result in results:
+            value = result | {"request": reference.model_dump()}
+            outgoing.append(self._to(self._settings.results_topic, record, _dump(value), headers))
+        for failure in failures:
+            error = ErrorRecord(
+                code=failure.error.code,
+                message=failure.error.message,
+                retriable=failure.error.code.retriable,
+                stage=failure.stage,
+                attempts=attempts,
+                at=now,
+                id=failure.decision_id,
+                request=reference,
+                details=dict(failure.error.details),
+            )
+            value = error.model_dump(mode="json")
+            outgoing.append(self._to(self._settings.errors_topic, record, _dump(value), headers))
+        if failures:
+            outgoing.append(self._dead_letter(record, failures, attempts, now, digest_only))
+        return outgoing
+
+    def _to(self, topic: str, record: Record, value: bytes | None, headers: h.Headers) -> Outgoing:
+        return Outgoing(topic, self._key(record), value, headers, self._partition(topic, record))
+
+    def _key(self, record: Record) -> bytes | None:
+        """The record's key, bytes untouched; one over the limit cannot be copied everywhere."""
+        if record.key is not None and len(record.key) > self._limits.key_bytes:
+            return None
+        return record.key
+
+    def _partition(self, topic: str, record: Record) -> int | None:
+        if self._key(record) is not None:
+            return None
+        return record.partition % self._partitions[topic]
+
+    def _outcome_headers(self, record: Record) -> h.Headers:
+        headers = self._producers_headers(record)
+        headers.append((h.SCHEMA, h.encode(h.SCHEMA_VERSION)))
+        headers.append((h.ORIGIN, h.encode(record.coordinates)))
+        for name in (h.FIRST_ORIGIN, h.REPLAY_ID):
+            value = h.last(record.headers, name)
+            if value is not None and not self._headers_too_large(record):
+                headers.append((name, value))
+        return headers
+
+    def _headers_too_large(self, record: Record) -> bool:
+        return h.size(record.headers) > self._limits.header_bytes
+
+    def _producers_headers(self, record: Record) -> h.Headers:
+        """The producer's own headers, or what stands for them where they cannot be copied."""
+        if record.headers_lost:
+            return [(h.HEADERS_LOST, b"1")]
+        if self._headers_too_large(record):
+            digest = hashlib.sha256(repr(record.headers).encode("utf-8", "surrogatepass"))
+            return [(h.HEADERS_SHA256, digest.hexdigest().encode())]
+        return h.producers_own(record.headers)
+
+    def _dead_letter(
+        self,
+        record: Record,
+        failures: Sequence[Failure],
+        attempts: int,
+        now: str,
+        digest_only: bool,
+    ) -> Outgoing:
+        first = failures[0]
+        headers = self._outcome_headers(record)
+        extra: list[tuple[str, str | None]] = [
+            (h.ERROR_CODE, first.error.code.value),
+            (h.ERROR_STAGE, first.stage.value),
+            (h.ATTEMPTS, str(attempts)),
+            (h.FIRST_FAILED_AT, h.text(record.headers, h.FIRST_FAILED_AT) or now),
+            (h.LAST_FAILED_AT, now),
+            (
+                h.ORIGIN_TIMESTAMP,
+                None if record.timestamp_ms is None else str(record.timestamp_ms),
+            ),
+            (h.GROUP, self._settings.group),
+            (h.REPLAY_COUNT, h.text(record.headers, h.REPLAY_COUNT) or "0"),
+            (h.VERSION, self._version),
+        ]
+        headers += [(name, h.encode(text)) for name, text in extra if text is not None]
+        headers.append(
+            (h.ERROR_MESSAGE, h.encode(first.error.message, limit=h.ERROR_MESSAGE_LIMIT))
+        )
+        if first.decision_id is not None:
+            codes = {one.decision_id: one.error.code.value for one in failures}
+            headers.append((h.FAILED_DECISIONS, h.encode_json(codes)))
+        for name in (h.EXPIRES_AT,):
+            value = h.last(record.headers, name)
+            if value is not None and not self._headers_too_large(record):
+                headers.append((name, value))
+        value = record.value
+        oversize = value is not None and len(value) > self._limits.value_bytes
+        if value is not None and (oversize or digest_only):
+            headers.append((h.VALUE_SHA256, hashlib.sha256(value).hexdigest().encode()))
+            value = None
+        if record.key is not None and self._key(record) is None:
+            headers.append((h.KEY_SHA256, hashlib.sha256(record.key).hexdigest().encode()))
+        return self._to(self._settings.deadletters_topic, record, value, headers)
+
+
+def _dump(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _rfc3339(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

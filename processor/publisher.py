@@ -1,0 +1,321 @@
+"""Publication of a batch: results, errors, dead letters and offsets together.
+
+`TransactionalPublisher` makes one transaction of it (KIP-98, KIP-447), begun only when all work
+is done, so that it is open for milliseconds. `PlainPublisher` produces, waits for every delivery
+report and then commits the offsets, for brokers without transactions.
+
+Errors are asked in one order: fatal, abort, retriable, anything else. Only the owner calls this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import structlog
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+
+from processor import kafka_config
+from processor.deadline import Deadline
+from processor.errors import BrokerError, FencedError, PublishAborted
+from processor.offsets import Batch
+from processor.outcomes import Outgoing
+from processor.settings import Settings
+from schemas import headers as h
+
+log = structlog.get_logger()
+
+T = TypeVar("T")
+
+# One call into librdkafka waits no longer than this, so that the deadline is looked at between.
+_CALL_SECONDS = 5.0
+
+_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+_CONFIGURATION = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.OFFSET_METADATA_TOO_LARGE,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+    }
+)
+_BY_KEY = -1  # librdkafka's RD_KAFKA_PARTITION_UA: let the partitioner choose
+# Reports of records that an abort threw away: not failures of the records.
+_PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+
+
+class RecordsTooLarge(PublishAborted):
+    """These records do not fit their topic; nothing was published."""
+
+    def __init__(self, refused: Sequence[Outgoing]) -> None:
+        super().__init__(f"{len(refused)} records do not fit their topic")
+        self.refused = refused
+
+
+class Publisher(Protocol):
+    """What the loop asks of either mode of delivery."""
+
+    def start(self, deadline: Deadline) -> None:
+        """Before the consumer subscribes. Raises BrokerError or FencedError."""
+
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+        """Publish the batch and commit its offsets, or neither.
+
+        Blocks until the deadline at most. Raises PublishAborted (nothing is visible in mode
+        exactly_once; try again), RecordsTooLarge, BrokerError or FencedError.
+        """
+
+    def close(self, deadline: Deadline) -> None:
+        """Never raises."""
+
+
+def make(settings: Settings) -> Publisher:
+    """The publisher of the chosen mode of delivery."""
+    if settings.delivery == "exactly_once":
+        return TransactionalPublisher(settings)
+    return PlainPublisher(settings)
+
+
+class _Deliveries:
+    """Delivery reports of one batch. Callbacks only note; nothing is raised in them."""
+
+    def __init__(self) -> None:
+        self.too_large: list[Outgoing] = []
+        self.failed: KafkaError | None = None
+        self.outstanding = 0
+
+    def callback(self, message: Outgoing) -> Callable[[KafkaError | None, Any], None]:
+        def delivered(error: KafkaError | None, _: Any) -> None:
+            self.outstanding -= 1
+            if error is None or error.code() in _PURGED:
+                return
+            if error.code() in _TOO_LARGE:
+                self.too_large.append(message)
+            elif self.failed is None or error.code() in _CONFIGURATION:
+                self.failed = error
+
+        self.outstanding += 1
+        return delivered
+
+
+class _Base:
+    """What both modes share: producing a batch with its delivery reports."""
+
+    def __init__(self, settings: Settings, producer: Producer) -> None:
+        self._settings = settings
+        self._producer = producer
+
+    def _produce(self, messages: Sequence[Outgoing], deadline: Deadline) -> _Deliveries:
+        """Hand all messages to the client, in order. Raises KafkaException of its own errors."""
+        deliveries = _Deliveries()
+        for message in messages:
+            callback = deliveries.callback(message)
+            try:
+                self._produce_one(message, callback, deadline)
+            except KafkaException as error:
+                deliveries.outstanding -= 1
+                if error.args[0].code() not in _TOO_LARGE:
+                    raise
+                # The client's own limit: the record never left, the transaction is still good.
+                deliveries.too_large.append(message)
+        return deliveries
+
+    def _produce_one(
+        self, message: Outgoing, callback: Callable[..., None], deadline: Deadline
+    ) -> None:
+        while True:
+            try:
+                self._producer.produce(
+                    message.topic,
+                    key=message.key,
+                    value=message.value,
+                    headers=[*_safe(message.headers)],
+                    on_delivery=callback,
+                    partition=_BY_KEY if message.partition is None else message.partition,
+                )
+            except BufferError:
+                if deadline.expired:
+                    raise PublishAborted("the producer's queue stayed full") from None
+                self._producer.poll(0.1)
+            else:
+                self._producer.poll(0)
+                return
+
+    def close(self, deadline: Deadline) -> None:
+        self._producer.flush(deadline.remaining(_CALL_SECONDS))
+
+
+class TransactionalPublisher(_Base):
+    """Mode exactly_once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._fatal: KafkaError | None = None
+        super().__init__(
+            settings, Producer(kafka_config.producer(settings, error_cb=self._on_error))
+        )
+
+    def _on_error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fatal = error
+
+    def start(self, deadline: Deadline) -> None:
+        try:
+            self._until(lambda wait: self._producer.init_transactions(wait), deadline)
+        except PublishAborted as error:
+            raise BrokerError(f"transactions cannot be initialised: {error}") from None
+        log.info("transactions ready", transactional_id=self._settings.transactional_id)
+
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+        offsets = _topic_partitions(batch)
+        deliveries = _Deliveries()
+        try:
+            self._until(lambda _: self._producer.begin_transaction(), deadline)
+            try:
+                deliveries = self._produce(batch.messages(), deadline)
+            except KafkaException as error:
+                self._raise_unless_abortable(error.args[0])
+                self._abort(deadline, error.args[0])
+            if deliveries.too_large:
+                self._abort(deadline, None)
+            # The group's metadata of this moment: the broker compares its generation (KIP-447).
+            metadata = consumer.consumer_group_metadata()
+            self._until(
+                lambda wait: self._producer.send_offsets_to_transaction(offsets, metadata, wait),
+                deadline,
+            )
+            self._until(lambda wait: self._producer.commit_transaction(wait), deadline)
+        except PublishAborted:
+            if deliveries.too_large:
+                raise RecordsTooLarge(deliveries.too_large) from None
+            if deliveries.failed is not None and deliveries.failed.code() in _CONFIGURATION:
+                raise _configuration(deliveries.failed) from None
+            raise
+
+    def _until(self, call: Callable[[float], Any], deadline: Deadline) -> None:
+        """Make a transactional call, again while it is retriable and time is left."""
+        while True:
+            try:
+                call(max(0.1, deadline.remaining(_CALL_SECONDS)))
+                return
+            except KafkaException as exception:
+                error = exception.args[0]
+            # After a fatal error some calls still claim to be retriable: asked first, always.
+            self._raise_unless_abortable(error)
+            if error.txn_requires_abort():
+                self._abort(deadline, error)
+            if deadline.expired:
+                raise BrokerError(
+                    f"publication did not end within its time: {error.name()}. Nothing is lost: "
+                    "what is not committed is read again by the next start"
+                )
+
+    def _raise_unless_abortable(self, error: KafkaError) -> None:
+        """The first and the last question: fatal, or neither abortable nor retriable."""
+        if error.fatal() or self._fatal is not None:
+            cause = self._fatal or error
+            if cause.code() in _CONFIGURATION or error.code() in _CONFIGURATION:
+                raise _configuration(error)
+            if KafkaError._FENCED in (cause.code(), error.code()):
+                raise FencedError(
+                    f"fenced: another process took the transactional id "
+                    f"{self._settings.transactional_id}, or a transaction stayed open longer than "
+                    f"{self._settings.transaction_seconds:g} s. Give each process of a group a "
+                    "slot of its own (setting slot)"
+                )
+            raise BrokerError(f"the producer cannot go on: {cause.name()}")
+        if error.txn_requires_abort() or error.retriable():
+            return
+        if error.code() in _CONFIGURATION:
+            raise _configuration(error)
+        raise BrokerError(f"the producer cannot go on: {error.name()}")
+
+    def _abort(self, deadline: Deadline, cause: KafkaError | None) -> None:
+        """Abort and raise PublishAborted; BrokerError where the cause would only repeat."""
+        end = Deadline(max(deadline.remaining(), _CALL_SECONDS))
+        while True:
+            try:
+                self._producer.abort_transaction(max(0.1, end.remaining(_CALL_SECONDS)))
+                break
+            except KafkaException as exception:
+                error = exception.args[0]
+            if error.fatal() or not error.retriable() or end.expired:
+                self._raise_unless_abortable(error)
+                raise BrokerError(f"a transaction could not be aborted: {error.name()}")
+        if cause is not None and cause.code() in _CONFIGURATION:
+            raise _configuration(cause)
+        reason = cause.name() if cause is not None else "records too large"
+        log.warning("transaction aborted", reason=reason)
+        raise PublishAborted(reason)
+
+
+class PlainPublisher(_Base):
+    """Mode at_least_once."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(
+            settings, Producer(kafka_config.producer(settings, error_cb=lambda _: None))
+        )
+
+    def start(self, deadline: Deadline) -> None:
+        """Nothing to fence: a second process of the group shares the partitions."""
+
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+        try:
+            deliveries = self._produce(batch.messages(), deadline)
+            while deliveries.outstanding and not deadline.expired:
+                self._producer.flush(deadline.remaining(_CALL_SECONDS))
+        except KafkaException as exception:
+            raise _plain_failure(exception.args[0]) from None
+        if deliveries.too_large:
+            raise RecordsTooLarge(deliveries.too_large)
+        if deliveries.failed is not None:
+            raise _plain_failure(deliveries.failed)
+        if deliveries.outstanding:
+            raise PublishAborted("the broker did not confirm all records in time")
+        try:
+            committed = consumer.commit(offsets=_topic_partitions(batch), asynchronous=False)
+        except KafkaException as exception:
+            raise _plain_failure(exception.args[0]) from None
+        for one in committed or ():
+            if one.error is not None:
+                raise _plain_failure(one.error)
+
+
+def _plain_failure(error: KafkaError) -> Exception:
+    if error.code() in _CONFIGURATION:
+        return _configuration(error)
+    if error.fatal():
+        return BrokerError(f"the producer cannot go on: {error.name()}")
+    return PublishAborted(error.name())
+
+
+def _configuration(error: KafkaError) -> BrokerError:
+    return BrokerError(
+        f"the broker refuses the publication: {error.name()}. Check topics and rights with "
+        "`semif-kafka topics check`"
+    )
+
+
+def _topic_partitions(batch: Batch) -> list[TopicPartition]:
+    offsets = []
+    for (topic, partition), offset, leader_epoch in batch.offsets():
+        if leader_epoch is None:
+            offsets.append(TopicPartition(topic, partition, offset))
+        else:
+            offsets.append(TopicPartition(topic, partition, offset, leader_epoch=leader_epoch))
+    return offsets
+
+
+def _safe(headers: h.Headers) -> h.Headers:
+    """Guard of every produce: a header name that is not UTF-8 crashes the interpreter.
+
+    Names read by the client are UTF-8, so this raises only for a mistake of our own.
+    """
+    for name, _ in headers:
+        name.encode("utf-8")
+    return headers

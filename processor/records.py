@@ -1,0 +1,78 @@
+"""A consumed record: plain data, read once from the client's message and never again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from schemas import headers as h
+from schemas.reference import RequestRef
+from schemas.request import Limits
+
+Partition: TypeAlias = tuple[str, int]
+"""Topic and partition number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the request topic, bytes untouched (None is a null, b"" is empty)."""
+
+    topic: str
+    partition: int
+    offset: int
+    epoch: int
+    """Our own count of assignments of this partition; work of an older one is dropped."""
+    key: bytes | None
+    value: bytes | None
+    headers: h.Headers
+    headers_lost: bool
+    """Header names were not UTF-8: the client cannot read any of the record's headers."""
+    timestamp_ms: int | None
+    leader_epoch: int | None = None
+
+    @property
+    def home(self) -> Partition:
+        return (self.topic, self.partition)
+
+    @property
+    def coordinates(self) -> str:
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of key, value and headers."""
+        return len(self.key or b"") + len(self.value or b"") + h.size(self.headers)
+
+    def reference(self, request_id: str | None, limits: Limits) -> RequestRef:
+        return RequestRef.of(
+            request_id=request_id,
+            topic=self.topic,
+            partition=self.partition,
+            offset=self.offset,
+            key=self.key,
+            key_limit=limits.key_bytes,
+        )
+
+
+def from_message(message: Any, epoch: int) -> Record:
+    """Read a confluent_kafka.Message that has no error."""
+    headers: h.Headers = []
+    lost = False
+    try:
+        headers = [(name, value) for name, value in message.headers() or []]
+    except (SystemError, UnicodeDecodeError):
+        # The client raises SystemError for a header name that is not UTF-8.
+        lost = True
+    kind, milliseconds = message.timestamp()
+    return Record(
+        topic=message.topic(),
+        partition=message.partition(),
+        offset=message.offset(),
+        epoch=epoch,
+        key=message.key(),
+        value=message.value(),
+        headers=headers,
+        headers_lost=lost,
+        timestamp_ms=milliseconds if kind else None,
+        leader_epoch=message.leader_epoch(),
+    )

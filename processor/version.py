@@ -1,0 +1,7 @@
+"""The installed version of the distribution."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+VERSION = version("semif-kafka")

@@ -1,0 +1,90 @@
+"""Follow the result and error topics, as any consumer of them would: read_committed, no group."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    TopicPartition,
+)
+
+from processor import kafka_config, topics
+from processor.deadline import Deadline
+from processor.errors import BrokerError
+from processor.settings import Settings
+
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One published record."""
+
+    topic: str
+    is_error: bool
+    content: dict[str, Any]
+
+
+class Watcher:
+    """Reads both topics from their beginning or from now on."""
+
+    def __init__(self, settings: Settings, *, from_beginning: bool) -> None:
+        """Positions are fixed before this returns. Raises BrokerError without broker or topics."""
+        self._errors_topic = settings.errors_topic
+        self._consumer = Consumer(kafka_config.reader(settings, "watch"))
+        self._ends: set[tuple[str, int]] = set()
+        self._assigned: list[TopicPartition] = []
+        start = OFFSET_BEGINNING if from_beginning else OFFSET_END
+        for topic in (settings.results_topic, settings.errors_topic):
+            for number in range(topics.partitions(self._consumer, topic)):
+                self._assigned.append(TopicPartition(topic, number, start))
+        if not from_beginning:
+            # "The end" is otherwise looked up at the first fetch, after the caller has sent.
+            self._assigned = [self._end(one) for one in self._assigned]
+        self._consumer.assign(self._assigned)
+
+    def _end(self, one: TopicPartition) -> TopicPartition:
+        _, high = self._consumer.get_watermark_offsets(one, timeout=15.0)
+        return TopicPartition(one.topic, one.partition, high)
+
+    def records(self, deadline: Deadline) -> Iterator[Seen | None]:
+        """What is published, as it comes, until the deadline; None when nothing came for a while.
+
+        Raises BrokerError for an error that does not pass by itself.
+        """
+        while not deadline.expired:
+            message = self._consumer.poll(deadline.remaining(_POLL_SECONDS))
+            if message is None:
+                yield None
+                continue
+            error = message.error()
+            if error is None:
+                self._ends.discard((str(message.topic()), int(message.partition() or 0)))
+                yield self._seen(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._ends.add((str(message.topic()), int(message.partition() or 0)))
+                yield None
+            elif not error.retriable() and error.code() not in (
+                KafkaError._TRANSPORT,
+                KafkaError._ALL_BROKERS_DOWN,
+            ):
+                raise BrokerError(f"reading stopped: {error.name()}")
+
+    @property
+    def at_end(self) -> bool:
+        """Whether everything that was published when last asked has been read."""
+        return len(self._ends) == len(self._assigned)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _seen(self, message: Any) -> Seen:
+        content = json.loads(message.value() or b"{}")
+        return Seen(message.topic(), message.topic() == self._errors_topic, content)

@@ -1,0 +1,235 @@
+"""The engine as the loop sees it: takes one group, gives its outcome, is replaced when it fails.
+
+Owns the gate, since every MemoryReport passes here. Never blocks but in `wait` and `collect`,
+for as long as it is told. Knows no Kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from processor.deadline import Deadline
+from processor.errors import EngineFailedError, SettingsError
+from processor.gate import Gate
+from processor.grouping import Pending
+from processor.settings import Settings
+from schemas.errors import ErrorCode
+from semif_engine.process import EngineDied, EngineProcess, EngineStartError
+from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome
+
+log = structlog.get_logger()
+
+# DESIGN rule 4: a device that does not come back to its baseline is replaced, but not for ever.
+_MEMORY_REPLACEMENTS = 3
+_MEMORY_WINDOW_SECONDS = 600.0
+# So many engines lost in a row without one outcome: the fault is not in the requests.
+_DEATHS_IN_A_ROW = 10
+_CLOSE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """Requests that have their answers, each with the answers of its decisions in order."""
+
+    answers: list[tuple[Pending, tuple[dict[str, Any] | DecisionError, ...]]]
+    put_back: list[Pending]
+    """Requests to be tried again, alone."""
+
+
+class Worker:
+    """One engine process and the group it works on."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises SettingsError where no model is named."""
+        self._settings = settings
+        self._engine = EngineProcess(settings.engine_config())
+        self._group: list[Pending] = []
+        self._group_id = 0
+        self._submitted = 0.0
+        self._starting: Deadline | None = None
+        self._memory_replacements: deque[float] = deque()
+        self._deaths = 0
+        self.gate = Gate()
+        self.info: EngineInfo | None = None
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._group)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a group can be submitted now."""
+        return self._starting is None and not self._group
+
+    @property
+    def in_work(self) -> list[Pending]:
+        return self._group
+
+    def start(self) -> None:
+        """Begin to start the engine; `wait` says when it is ready."""
+        self._starting = Deadline(self._settings.engine_start_seconds)
+        self._engine.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a starting engine for at most so long; True when it is ready.
+
+        Raises SettingsError for a model that cannot be used, EngineFailedError otherwise.
+        """
+        if self._starting is None:
+            return True
+        try:
+            self.info = self._engine.wait_ready(seconds)
+        except TimeoutError:
+            if self._starting.expired:
+                raise EngineFailedError(
+                    f"the engine was not ready within {self._settings.engine_start_seconds:g} s "
+                    "(setting engine_start_seconds)"
+                ) from None
+            return False
+        except EngineStartError as error:
+            if error.is_model_error:
+                raise SettingsError(str(error)) from None
+            raise EngineFailedError(f"the engine cannot start: {error}") from None
+        self._starting = None
+        self.gate.report(self.info.memory)
+        log.info(
+            "engine ready",
+            model=self.info.model["source"],
+            revision=self.info.model["revision"],
+            device=self.info.model["device"],
+            dtype=self.info.model["dtype"],
+            weights_bytes=self.info.weights_bytes,
+            cap_bytes=self.info.memory.cap,
+            baseline_bytes=self.info.memory.baseline,
+            self_check_difference=self.info.self_check_difference,
+            seconds=round(self.info.start_seconds, 3),
+        )
+        if not self.gate.is_open:
+            raise EngineFailedError("the engine did not start at its own memory baseline")
+        return True
+
+    def submit(self, group: list[Pending]) -> None:
+        """Give the idle engine a group of requests over one state."""
+        self._group = group
+        self._group_id += 1
+        self._submitted = time.monotonic()
+        decisions = tuple(one for pending in group for one in pending.request.decisions)
+        self._engine.submit(Group(self._group_id, group[0].request.state, decisions))
+
+    def collect(self, seconds: float) -> Finished | None:
+        """What became of the group in work, after waiting at most so long; None: nothing yet.
+
+        A dead or hung engine is replaced here; its requests are put back or, the lone one that
+        was tried often enough, answered with `engine_failed`. Raises EngineFailedError when it
+        was replaced too often.
+        """
+        if self._starting is not None:
+            self.wait(seconds)
+            return None
+        try:
+            outcome = self._engine.poll(seconds)
+        except EngineDied as death:
+            return self._replace(f"died with exit code {death.exitcode}")
+        if outcome is not None:
+            return self._finished(outcome)
+        running = time.monotonic() - self._submitted
+        if self._group and running > self._settings.engine_hang_seconds:
+            return self._replace(f"hung for {running:.0f} s")
+        return None
+
+    def close(self) -> None:
+        """End the engine process. Never raises for its state."""
+        self._engine.close(_CLOSE_SECONDS)
+
+    def kill(self) -> None:
+        """End the engine process at once."""
+        self._engine.kill()
+
+    def _finished(self, outcome: GroupOutcome) -> Finished:
+        group, self._group = self._group, []
+        self._deaths = 0
+        self.gate.report(outcome.memory)
+        log.info(
+            "group scored",
+            group=outcome.group_id,
+            requests=len(group),
+            decisions=len(outcome.answers),
+            prefix_tokens=outcome.facts.prefix_tokens,
+            computed_tokens=outcome.facts.computed_tokens,
+            saved_tokens=outcome.facts.saved_tokens,
+            at_baseline=outcome.memory.at_baseline,
+            seconds=round(time.monotonic() - self._submitted, 4),
+        )
+        answers = []
+        start = 0
+        for pending in group:
+            end = start + len(pending.request.decisions)
+            answers.append((pending, outcome.answers[start:end]))
+            start = end
+        if not outcome.memory.at_baseline:
+            self._memory_did_not_come_back(outcome)
+        return Finished(answers, [])
+
+    def _memory_did_not_come_back(self, outcome: GroupOutcome) -> None:
+        """Replace the engine; what it finished is published once the new one is at baseline."""
+        memory = outcome.memory
+        now = time.monotonic()
+        self._memory_replacements.append(now)
+        while now - self._memory_replacements[0] > _MEMORY_WINDOW_SECONDS:
+            self._memory_replacements.popleft()
+        log.error(
+            "device memory did not come back to its baseline: replacing the engine",
+            allocated_bytes=memory.allocated,
+            reserved_bytes=memory.reserved,
+            baseline_bytes=memory.baseline,
+        )
+        if len(self._memory_replacements) >= _MEMORY_REPLACEMENTS:
+            raise EngineFailedError(
+                f"device memory stayed above its baseline {_MEMORY_REPLACEMENTS} times within "
+                f"{_MEMORY_WINDOW_SECONDS / 60:.0f} minutes"
+            )
+        self._restart()
+
+    def _replace(self, what: str) -> Finished:
+        group, self._group = self._group, []
+        self.gate.close()
+        self._deaths += 1
+        log.error("engine lost: replacing it", reason=what, requests=len(group))
+        if self._deaths >= _DEATHS_IN_A_ROW:
+            raise EngineFailedError(
+                f"{_DEATHS_IN_A_ROW} engines were lost in a row without one outcome; "
+                f"the last one {what}"
+            )
+        answers: list[tuple[Pending, tuple[dict[str, Any] | DecisionError, ...]]] = []
+        lone = len(group) == 1
+        put_back = []
+        for pending in group:
+            pending.alone = True
+            # Only the failure of a lone request is its own; in company it proves nothing.
+            pending.attempts += lone
+            if pending.attempts >= self._settings.engine_attempts:
+                error = DecisionError(
+                    ErrorCode.ENGINE_FAILED,
+                    f"the engine {what} on this request alone, {pending.attempts} times",
+                    {"attempts": pending.attempts},
+                )
+                answers.append((pending, (error,) * len(pending.request.decisions)))
+            else:
+                put_back.append(pending)
+        self._restart()
+        return Finished(answers, put_back)
+
+    def _restart(self) -> None:
+        self.gate.close()
+        self._starting = Deadline(self._settings.engine_start_seconds)
+        self._engine.restart()
+
+    @property
+    def connection(self) -> Any:
+        """The engine's pipe, for waiting on it."""
+        return self._engine.connection
