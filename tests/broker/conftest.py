@@ -1,0 +1,46 @@
+"""What every test against a real broker may ask for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.broker import broker, probe
+from tests.support.local_kafka import LocalKafka
+from tests.support.topics import Topics
+
+
+@pytest.fixture(scope="session")
+def bootstrap() -> Iterator[str]:
+    """The address of the broker that all tests share. Leave it as it is: no kill, no freeze."""
+    with broker(probe()) as address:
+        yield address
+
+
+@pytest.fixture
+def topics(bootstrap: str) -> Iterator[Topics]:
+    """Creates topics on the shared broker and deletes them after the test."""
+    made = Topics(bootstrap)
+    yield made
+    made.delete_all()
+
+
+@pytest.fixture
+def group_id() -> str:
+    """A consumer group nobody else has."""
+    return f"group-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def local_kafka() -> Iterator[LocalKafka]:
+    """A broker of the test's own, to kill, freeze and restart."""
+    with LocalKafka() as kafka:
+        yield kafka
+
+
+@pytest.fixture
+def local_topics(local_kafka: LocalKafka) -> Topics:
+    """Creates topics on `local_kafka`; they go with it."""
+    return Topics(local_kafka.bootstrap)
