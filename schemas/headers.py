@@ -6,8 +6,9 @@ A header list is what Kafka carries: (name, bytes or None) pairs, in order, name
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 Headers: TypeAlias = list[tuple[str, bytes | None]]
@@ -39,6 +40,12 @@ HEADERS_LOST = "semif-headers-lost"
 SCHEMA_VERSION = "1"
 ERROR_MESSAGE_LIMIT = 1024  # bytes: a dead letter's headers must not grow with what failed
 
+# RFC 3339 section 5.6; a space may stand for the T. datetime.fromisoformat alone takes more.
+_RFC3339 = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"([Zz]|[+-][0-9]{2}:[0-9]{2})"
+)
+
 
 def last(headers: Iterable[tuple[str, bytes | None]], name: str) -> bytes | None:
     """The value of the last header of that name, as Kafka's own clients read them."""
@@ -47,6 +54,11 @@ def last(headers: Iterable[tuple[str, bytes | None]], name: str) -> bytes | None
         if header == name:
             value = content
     return value
+
+
+def has(headers: Iterable[tuple[str, bytes | None]], name: str) -> bool:
+    """Whether there is a header of that name, be its value null."""
+    return any(header == name for header, _ in headers)
 
 
 def text(headers: Iterable[tuple[str, bytes | None]], name: str) -> str | None:
@@ -62,7 +74,9 @@ def producers_own(headers: Sequence[tuple[str, bytes | None]]) -> Headers:
 
 def size(headers: Iterable[tuple[str, bytes | None]]) -> int:
     """Bytes of names and values together."""
-    return sum(len(name.encode("utf-8")) + len(value or b"") for name, value in headers)
+    return sum(
+        len(name.encode("utf-8", "surrogatepass")) + len(value or b"") for name, value in headers
+    )
 
 
 def encode(value: str, limit: int | None = None) -> bytes:
@@ -79,11 +93,21 @@ def encode_json(value: object) -> bytes:
 
 
 def parse_timestamp(value: bytes) -> datetime:
-    """An RFC 3339 date and time with its zone.
+    """An RFC 3339 date and time with its zone, as a time in UTC.
 
-    Raises ValueError where it is anything else, a time without zone included.
+    A leap second (23:59:60) is the second after it. Raises ValueError for anything else, other
+    forms of ISO 8601 and times before year 1 or after 9999 included.
     """
-    moment = datetime.fromisoformat(value.decode("utf-8"))
-    if moment.tzinfo is None:
-        raise ValueError("no time zone")
-    return moment
+    match = _RFC3339.fullmatch(value.decode("ascii"))
+    if match is None:
+        raise ValueError("not an RFC 3339 time")
+    day, minutes, seconds, fraction, zone = match.groups()
+    leap = seconds == "60"
+    microseconds = (fraction or "")[:6].ljust(6, "0")
+    moment = datetime.fromisoformat(
+        f"{day}T{minutes}:{'59' if leap else seconds}.{microseconds}{zone.upper()}"
+    )
+    try:
+        return (moment + timedelta(seconds=leap)).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("out of range") from None

@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import sys
+import re
 from typing import Any, NoReturn
 
 MAX_DEPTH = 200  # levels of nesting; far below the recursion limit of parser and serialiser
+MAX_DIGITS = 4300  # of an integer: Python's default limit, which a process may change
+
+# A string, or one bracket outside strings. The possessive repeats never give back what they
+# matched, so the scan is linear whatever the text; an unfinished string runs to the end.
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+\\?(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 
 
 class JsonError(ValueError):
@@ -23,7 +28,8 @@ def loads(data: bytes) -> Any:
 
     Raises JsonError for anything that is not UTF-8, not JSON, has duplicate keys in an object,
     NaN or infinity (1e999 included), lone surrogates, more than MAX_DEPTH levels, or integers
-    past Python's digit limit.
+    of more than MAX_DIGITS digits. Raises RecursionError where the caller's own stack leaves
+    less room than MAX_DEPTH levels need: that says nothing about the data.
     """
     try:
         text = data.decode("utf-8")
@@ -44,8 +50,6 @@ def loads(data: bytes) -> Any:
         raise JsonError(
             f"not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
         ) from None
-    except RecursionError:
-        raise JsonError("nested too deep") from None
     # A lone surrogate can only enter through a \\u escape, and cannot be encoded again.
     if "\\u" in text:
         _check_surrogates(value)
@@ -54,24 +58,18 @@ def loads(data: bytes) -> Any:
 
 def _check_depth(text: str) -> None:
     """Counts brackets outside strings, so that depth is bounded before any recursion."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
     depth = 0
-    in_string = escaped = False
-    for character in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                in_string = False
-        elif character == '"':
-            in_string = True
-        elif character in "[{":
+    for match in _BRACKETS.finditer(text):
+        if match[1]:
             depth += 1
             if depth > MAX_DEPTH:
                 raise JsonError(f"nested deeper than {MAX_DEPTH} levels")
-        elif character in "]}":
+        elif match[2]:
             depth -= 1
+            if depth < 0:  # not JSON: the parser stops here, and has not been deeper
+                return
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -93,10 +91,12 @@ def _float(digits: str) -> float:
 
 
 def _int(digits: str) -> int:
-    limit = sys.get_int_max_str_digits()
-    if limit and len(digits.lstrip("-")) > limit:
-        raise JsonError(f"an integer has more than {limit} digits")
-    return int(digits)
+    if len(digits.lstrip("-")) > MAX_DIGITS:
+        raise JsonError(f"an integer has more than {MAX_DIGITS} digits")
+    try:
+        return int(digits)
+    except ValueError:  # this process has a lower limit (PYTHONINTMAXSTRDIGITS)
+        raise JsonError("an integer has more digits than this process reads") from None
 
 
 def _check_surrogates(value: Any) -> None:

@@ -6,7 +6,6 @@ raises `RequestError`, and nothing else; no message of it quotes the state.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -21,16 +20,18 @@ from pydantic import (
     ValidationError,
     WithJsonSchema,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from schemas import headers as h
 from schemas import state as exact
 from schemas.errors import ErrorCode
+from schemas.fresh_stack import on_fresh_stack
 from schemas.json_text import JsonError, loads
 
 MAX_OPTIONS = 16  # answer letters A to P (contract section 1)
 MIN_OPTIONS = 2
 FIELD_NAME_SHOWN = 64  # characters of a foreign field name that a message repeats
+NAMES_SHOWN = 5  # foreign fields that a message names; the rest is counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,7 @@ def parse(
     headers: Sequence[tuple[str, bytes | None]] = (),
     *,
     key: bytes | None = None,
-    limits: Limits = Limits(),  # noqa: B008  (frozen)
+    limits: Limits = Limits(),
 ) -> DecisionRequest:
     """Read one record.
 
@@ -195,9 +196,26 @@ def parse(
     header `semif-decisions` (a replay of a request that failed in part) the request holds only
     the decisions it names. Raises RequestError and nothing else.
     """
+    try:
+        return _parse(value, headers, key, limits)
+    except RecursionError:
+        pass
+    # Nesting is bounded before anything recurses, so it was the caller's stack that ran out.
+    try:
+        return on_fresh_stack(lambda: _parse(value, headers, key, limits))
+    except RecursionError:
+        pass
+    raise RequestError(ErrorCode.INVALID_JSON, "nested too deep for this process")
+
+
+def _parse(
+    value: bytes | None,
+    headers: Sequence[tuple[str, bytes | None]],
+    key: bytes | None,
+    limits: Limits,
+) -> DecisionRequest:
     _check_size(value, headers, key, limits)
-    schema = h.last(headers, h.SCHEMA)
-    if schema is not None and schema != h.SCHEMA_VERSION.encode():
+    if h.has(headers, h.SCHEMA) and h.last(headers, h.SCHEMA) != h.SCHEMA_VERSION.encode():
         raise RequestError(
             ErrorCode.UNSUPPORTED_SCHEMA,
             f"header {h.SCHEMA} must be absent or {h.SCHEMA_VERSION}",
@@ -213,8 +231,9 @@ def parse(
     except JsonError as error:
         raise RequestError(ErrorCode.INVALID_JSON, str(error)) from None
     request = _validate(data, limits)
-    wanted = h.last(headers, h.DECISIONS)
-    return request if wanted is None else _only(request, wanted)
+    if not h.has(headers, h.DECISIONS):
+        return request
+    return _only(request, h.last(headers, h.DECISIONS) or b"")
 
 
 def _check_size(
@@ -277,12 +296,9 @@ def _validate(data: Any, limits: Limits) -> DecisionRequest:
                 ),
             )
     except ValidationError as error:
-        path, message = _explain(error)
+        where, message = _explain(error)
         raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            f"{path}: {message}" if path else message,
-            field=path or None,
-            request_id=known_id,
+            ErrorCode.INVALID_REQUEST, message, field=where or None, request_id=known_id
         ) from None
     assert known_id is not None  # both models require a nonempty id
     return DecisionRequest(known_id, state, decisions, exact.state_digest(state))
@@ -317,14 +333,23 @@ def _only(request: DecisionRequest, wanted: bytes) -> DecisionRequest:
 
 
 def _explain(error: ValidationError) -> tuple[str, str]:
-    """The first problem as (path, message), in the producer's terms and without the input."""
+    """The first problem as (field, message), in the producer's terms and without the input."""
     problems = error.errors(include_input=False, include_url=False)
     first = problems[0]
-    unknown = [p for p in problems if p["type"] == "extra_forbidden"]
-    if unknown and first["type"] == "extra_forbidden":
-        names = ", ".join(repr(str(p["loc"][-1])[:FIELD_NAME_SHOWN]) for p in unknown[:5])
-        return _path(unknown[0]), f"unknown field{'s' if len(unknown) > 1 else ''} {names}"
-    return _path(first), _MESSAGES.get(first["type"], first["msg"])
+    where = _path(first["loc"])
+    if first["type"] == "extra_forbidden":
+        parent = first["loc"][:-1]
+        names = [
+            repr(str(one["loc"][-1])[:FIELD_NAME_SHOWN])
+            for one in problems
+            if one["type"] == "extra_forbidden" and one["loc"][:-1] == parent
+        ]
+        message = f"unknown field{'s' if len(names) > 1 else ''} {', '.join(names[:NAMES_SHOWN])}"
+        if len(names) > NAMES_SHOWN:
+            message += f" and {len(names) - NAMES_SHOWN} more"
+        return where, f"{_path(parent)}: {message}" if parent else message
+    message = _MESSAGES.get(first["type"], first["msg"])
+    return where, f"{where}: {message}" if where else message
 
 
 _MESSAGES = {
@@ -336,13 +361,16 @@ _MESSAGES = {
 }
 
 
-def _path(problem: ErrorDetails) -> str:
+def _path(location: tuple[int | str, ...]) -> str:
+    """`options[2].id`. A foreign name that is no plain word is quoted, as it could be anything."""
     path = ""
-    for step in problem["loc"]:
+    for step in location:
         if isinstance(step, int):
             path += f"[{step}]"
+        elif step.isidentifier():
+            path += ("." if path else "") + step[:FIELD_NAME_SHOWN]
         else:
-            path += ("." if path else "") + str(step)[:FIELD_NAME_SHOWN]
+            path += f"[{step[:FIELD_NAME_SHOWN]!r}]"
     return path
 
 
