@@ -22,7 +22,7 @@ from rich.text import Text
 from processor import settings, submit, topics
 from processor.deadline import Deadline
 from processor.demo_requests import DemoRequest, requests
-from processor.errors import BrokerError, EngineFailedError, SettingsError
+from processor.errors import EngineFailedError, SettingsError
 from processor.running import RunningProcessor
 from processor.watch import Seen, Watcher
 
@@ -32,7 +32,7 @@ MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _START_SECONDS = 600.0  # the first start dequantises the weights, which takes tens of seconds
 _ANSWER_SECONDS = 300.0
 _STOP_SECONDS = 60.0
-_SETTLE_SECONDS = 15.0
+_MOCK_SECONDS = 10.0
 
 
 def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
@@ -42,15 +42,16 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
         if bootstrap is None:
             bootstrap = stack.enter_context(_mock_broker())
             flags = _flags(bootstrap, "semif", "at_least_once", model, check_topics=False)
-            loaded = settings.load(**flags)
+            loaded = settings.load(None, **flags)
+            _create_on_mock(loaded)
             console.print("[bold]Broker[/]     a mock of one, inside this process (at least once)")
         else:
             name = f"semif-demo-{uuid.uuid4().hex[:8]}"
             flags = _flags(bootstrap, name, "exactly_once", model, check_topics=True)
-            loaded = settings.load(**flags)
+            loaded = settings.load(None, **flags)
             topics.create(loaded, partitions=4, replication=-1)
             console.print(f"[bold]Broker[/]     {bootstrap}, with transactions (exactly once)")
-        watcher = _watcher(loaded)
+        watcher = Watcher(loaded, from_beginning=False)
         stack.callback(watcher.close)
         processor = stack.enter_context(RunningProcessor(flags))
         console.print(f"[bold]Model[/]      {Path(model).name}")
@@ -85,7 +86,7 @@ def packaged_model() -> Path:
 
 def _flags(
     bootstrap: str, name: str, delivery: str, model: str, *, check_topics: bool
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Settings of the demonstration; the processor's own process gets the same as flags."""
     return {
         "bootstrap": bootstrap,
@@ -106,21 +107,22 @@ def _mock_broker() -> Iterator[str]:
     """librdkafka's mock cluster, alive as long as the client that started it."""
     # Two lines of librdkafka say that it is a mock; the story says so itself.
     client = Producer({"test.mock.num.brokers": 1, "log_level": 0})
-    metadata = client.list_topics(timeout=10)
+    metadata = client.list_topics(timeout=_MOCK_SECONDS)
     broker = next(iter(metadata.brokers.values()))
     yield f"{broker.host}:{broker.port}"
     client.flush(1)
 
 
-def _watcher(loaded: settings.Settings) -> Watcher:
-    """A watcher from the topics' present end; the mock creates topics when they are asked for."""
-    deadline = Deadline(_SETTLE_SECONDS)
-    while True:
-        try:
-            return Watcher(loaded, from_beginning=False)
-        except BrokerError:
-            if deadline.expired:
-                raise
+def _create_on_mock(loaded: settings.Settings) -> None:
+    """The mock knows no topic administration; it creates what a producer asks about."""
+    client = Producer({"bootstrap.servers": loaded.bootstrap})
+    for name in (
+        loaded.requests_topic,
+        loaded.results_topic,
+        loaded.errors_topic,
+        loaded.deadletters_topic,
+    ):
+        client.list_topics(name, timeout=_MOCK_SECONDS)
 
 
 def _outcomes(watcher: Watcher, processor: RunningProcessor, expected: int) -> list[Seen]:

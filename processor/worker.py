@@ -19,7 +19,8 @@ from processor.gate import Gate
 from processor.grouping import Pending
 from processor.settings import Settings
 from schemas.errors import ErrorCode
-from semif_engine.process import EngineDied, EngineProcess, EngineStartError
+from semif_engine.errors import EngineDied, EngineStartError
+from semif_engine.process import EngineProcess
 from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome
 
 log = structlog.get_logger()
@@ -83,31 +84,32 @@ class Worker:
         if self._starting is None:
             return True
         try:
-            self.info = self._engine.wait_ready(seconds)
-        except TimeoutError:
+            info = self._engine.poll_ready(seconds)
+        except EngineStartError as error:
+            if error.model_error:
+                raise SettingsError(str(error)) from None
+            raise EngineFailedError(f"the engine cannot start: {error}") from None
+        if info is None:
             if self._starting.expired:
                 raise EngineFailedError(
                     f"the engine was not ready within {self._settings.engine_start_seconds:g} s "
                     "(setting engine_start_seconds)"
-                ) from None
+                )
             return False
-        except EngineStartError as error:
-            if error.is_model_error:
-                raise SettingsError(str(error)) from None
-            raise EngineFailedError(f"the engine cannot start: {error}") from None
+        self.info = info
         self._starting = None
-        self.gate.report(self.info.memory)
+        self.gate.report(info.memory)
         log.info(
             "engine ready",
-            model=self.info.model["source"],
-            revision=self.info.model["revision"],
-            device=self.info.model["device"],
-            dtype=self.info.model["dtype"],
-            weights_bytes=self.info.weights_bytes,
-            cap_bytes=self.info.memory.cap,
-            baseline_bytes=self.info.memory.baseline,
-            self_check_difference=self.info.self_check_difference,
-            seconds=round(self.info.start_seconds, 3),
+            model=info.model["source"],
+            revision=info.model["revision"],
+            device=info.model["device"],
+            dtype=info.model["dtype"],
+            weights_bytes=info.weights_bytes,
+            cap_bytes=info.memory.cap,
+            baseline_bytes=info.memory.baseline,
+            self_check_difference=info.self_check_difference,
+            seconds=round(info.start_seconds, 3),
         )
         if not self.gate.is_open:
             raise EngineFailedError("the engine did not start at its own memory baseline")
