@@ -101,7 +101,9 @@ RESULT_CALIBRATED = DecisionResult(
     top="no",
     margin=0.125,
     tie=True,  # the margin is one bfloat16 step at this size
-    calibrated=Calibrated(workload="rollback", temperature=1.25, probabilities=[0.47502081252106, 0.52497918747894]),
+    calibrated=Calibrated(
+        workload="rollback", temperature=1.25, probabilities=[0.47502081252106, 0.52497918747894]
+    ),
     request=_ANSWERED,
 )
 

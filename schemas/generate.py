@@ -78,7 +78,7 @@ def write(folder: Path = FOLDER) -> None:
 
 
 def _request() -> dict[str, Any]:
-    forms = [SingleRequest, SharedRequest]
+    forms: list[type[BaseModel]] = [SingleRequest, SharedRequest]
     definitions: dict[str, Any] = {}
     for form in forms:
         schema = form.model_json_schema()
@@ -92,7 +92,7 @@ def _request() -> dict[str, Any]:
 
 def _written_by_us(name: str, model: type[BaseModel]) -> dict[str, Any]:
     """Of records that we write and others read: a later version may add fields."""
-    schema = _open(model.model_json_schema())
+    schema: dict[str, Any] = _open(model.model_json_schema())
     schema.pop("title")
     return _head(name, schema.pop("description")) | schema
 
