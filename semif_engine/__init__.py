@@ -1,0 +1,1 @@
+"""Scoring of typed questions over a state from a language model's logits. Knows no Kafka."""

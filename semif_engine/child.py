@@ -1,0 +1,108 @@
+"""The engine's process: receives groups over a pipe, scores them, sends outcomes back.
+
+Started by `process.EngineProcess` with the `spawn` method. Imports torch only once it runs.
+It outlives the owner's signals and never the owner itself (DESIGN rule 13).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, NoReturn
+
+from semif_engine.errors import ModelError
+from semif_engine.messages import Failed, Ready, Stop
+from semif_engine.types import EngineConfig, Group
+
+if TYPE_CHECKING:
+    from semif_engine.engine import Engine
+
+IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+"""The owner decides when the engine ends; a Ctrl-C reaches the whole process group."""
+
+EXIT_MODEL = 2
+EXIT_ORPHAN = 3
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+_log = logging.getLogger(__name__)
+
+
+def main(
+    connection: Connection, lifeline: Connection, config: EngineConfig, owner: int, level: int
+) -> None:
+    """Serve until told to stop. `owner` is the parent's process id, `level` the log level.
+
+    `lifeline` carries nothing: its other end closes when the owner ends, however it ends.
+    """
+    for number in IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    # Blocked by the parent around the start, so that none could arrive before this line.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)
+    _die_with(owner)
+    # OpenMP's threads spin while they wait, which on a machine with other work in it makes an
+    # operator on small tensors ten to a hundred times slower. Read when torch is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    threading.Thread(target=_watch, args=(lifeline,), daemon=True, name="lifeline").start()
+    logging.basicConfig(
+        stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    try:
+        _serve(connection, config)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        _leave()
+
+
+def _serve(connection: Connection, config: EngineConfig) -> None:
+    try:
+        engine, info = _start(config)
+    except ModelError as error:
+        connection.send(Failed(str(error), model_error=True))
+        sys.exit(EXIT_MODEL)
+    except Exception as error:
+        # The owner learns the kind; the traceback goes to stderr with the exit.
+        connection.send(Failed(f"unexpected {type(error).__name__}", model_error=False))
+        raise
+    # The loaded libraries are hundreds of thousands of objects that live as long as the process;
+    # frozen, they are not walked again at each collection when a group is settled (0.2 s).
+    gc.collect()
+    gc.freeze()
+    try:
+        connection.send(info)
+        while not isinstance(message := connection.recv(), Stop):
+            if not isinstance(message, Group):
+                raise TypeError(f"the owner sent a {type(message).__name__}")
+            connection.send(engine.score(message))
+    finally:
+        gc.unfreeze()  # or extensions complain at exit that their objects leaked
+
+
+def _start(config: EngineConfig) -> tuple[Engine, Ready]:
+    from semif_engine.engine import Engine
+
+    engine = Engine(config)
+    return engine, Ready(engine.start())
+
+
+def _die_with(owner: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != owner:  # it ended before the line above
+        _leave()
+
+
+def _watch(lifeline: Connection) -> None:
+    """End the process when the owner's end of the pipe closes, a running forward included."""
+    lifeline.poll(None)
+    _leave()
+
+
+def _leave() -> NoReturn:
+    # At once: nobody is left to read an answer, and interpreter shutdown waits for threads.
+    os._exit(EXIT_ORPHAN)
