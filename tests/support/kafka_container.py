@@ -5,6 +5,8 @@ testcontainers' own Kafka class is for Confluent's image; this is `apache/kafka`
 
 from __future__ import annotations
 
+import io
+import tarfile
 from typing import Self
 
 import docker  # type: ignore[import-untyped]
@@ -16,17 +18,17 @@ from testcontainers.core.container import DockerContainer
 from tests.support.kafka_io import NoAnswer, wait_for
 from tests.support.kafka_jars import KAFKA_VERSION
 from tests.support.local_kafka import ONE_NODE, BrokerFailed
-from tests.support.ports import Port
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"
 _CLIENTS, _BROKER, _CONTROLLER = 9092, 9093, 9094  # ports inside the container
 _START_SECONDS = 120.0
+_SCRIPT = "/tmp/start-kafka.sh"
 
 
 def engine_has_image() -> bool:
     """Whether a Docker engine answers and has the image, or can pull it now."""
     try:
-        engine = docker.from_env(timeout=10)
+        engine = docker.from_env(timeout=60)
     except DockerException:
         return False
     try:
@@ -44,19 +46,46 @@ class KafkaContainer:
     """One node in a container; a context manager."""
 
     def __init__(self) -> None:
-        # A broker tells its clients the address to come to, so the host's port has to be known
-        # before the container starts.
-        self._port = Port()
-        self._container = DockerContainer(IMAGE).with_bind_ports(_CLIENTS, self._port.number)
+        # A broker tells its clients the address to come to, and that is known only once the
+        # container runs (the engine may be elsewhere, and picks the port). So it waits for a
+        # script that says it.
+        self._container = (
+            DockerContainer(IMAGE)
+            .with_exposed_ports(_CLIENTS)
+            .with_command(
+                ["sh", "-c", f"until [ -f {_SCRIPT} ]; do sleep 0.1; done; exec bash {_SCRIPT}"]
+            )
+        )
+        for name, value in node_environment().items():
+            self._container.with_env(name, value)
 
     def __enter__(self) -> Self:
         """Start it and wait for its metadata. Raises BrokerFailed without an answer in 2 min."""
-        host = self._container.get_container_host_ip()
-        self.bootstrap = f"{host}:{self._port.number}"
-        for name, value in node_environment(self.bootstrap).items():
-            self._container.with_env(name, value)
         self._container.start()
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        try:
+            host = self._container.get_container_host_ip()
+            self.bootstrap = f"{host}:{self._container.get_exposed_port(_CLIENTS)}"
+            self._write(_SCRIPT, start_script(self.bootstrap))
+            self._wait_for_metadata()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._container.stop()
+
+    def _write(self, path: str, text: str) -> None:
+        data = text.encode()
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            about = tarfile.TarInfo(path.lstrip("/"))
+            about.size, about.mode = len(data), 0o644  # the image's user is not root
+            tar.addfile(about, io.BytesIO(data))
+        self._container.get_wrapped_container().put_archive("/", archive.getvalue())
+
+    def _wait_for_metadata(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
         def answers() -> bool:
             try:
@@ -68,18 +97,18 @@ class KafkaContainer:
             wait_for("the broker's metadata", answers, seconds=_START_SECONDS)
         except NoAnswer as error:
             out, err = self._container.get_logs()
-            self.__exit__()
             tail = (out + err).decode("utf-8", "replace")[-3000:]
             raise BrokerFailed(f"{error}; the container's log ends:\n{tail}") from None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._container.stop()
-        self._port.release()
 
 
-def node_environment(address: str) -> dict[str, str]:
-    """The image's KAFKA_ variables for one node whose clients come to `address`.
+def start_script(address: str) -> str:
+    """What the container runs once its clients' address is known: the image's own start."""
+    advertised = f"CLIENTS://{address},BROKER://localhost:{_BROKER}"
+    return f"export KAFKA_ADVERTISED_LISTENERS={advertised}\nexec /etc/kafka/docker/run\n"
+
+
+def node_environment() -> dict[str, str]:
+    """The image's KAFKA_ variables for one node, but for the advertised listeners.
 
     The image drops its whole default configuration where any is given, so all are given.
     """
@@ -90,7 +119,6 @@ def node_environment(address: str) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "inter.broker.listener.name": "BROKER",
         "listeners": f"CLIENTS://:{_CLIENTS},BROKER://:{_BROKER},CONTROLLER://:{_CONTROLLER}",
-        "advertised.listeners": f"CLIENTS://{address},BROKER://localhost:{_BROKER}",
         "listener.security.protocol.map": (
             "CLIENTS:PLAINTEXT,BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT"
         ),

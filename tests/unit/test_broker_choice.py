@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.broker import Broker, Facts, NoBroker, choose, missing_for_local, probe
-from tests.support.kafka_container import node_environment
+from tests.support.kafka_container import node_environment, start_script
 from tests.support.kafka_jars import KAFKA_VERSION, cache_folder, java_major
 
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15\nOpenJDK Runtime Environment\n'
@@ -148,6 +148,7 @@ def test_the_cache_folder_follows_the_xdg_rule(tmp_path: Path) -> None:
 
 
 def test_a_container_tells_its_clients_the_published_address() -> None:
-    environment = node_environment("localhost:25000")
-    assert "CLIENTS://localhost:25000" in environment["KAFKA_ADVERTISED_LISTENERS"]
-    assert environment["KAFKA_TRANSACTION_STATE_LOG_MIN_ISR"] == "1"
+    script = start_script("10.0.0.7:25000").splitlines()
+    assert script[0].startswith("export KAFKA_ADVERTISED_LISTENERS=CLIENTS://10.0.0.7:25000,")
+    assert script[-1] == "exec /etc/kafka/docker/run"
+    assert node_environment()["KAFKA_TRANSACTION_STATE_LOG_MIN_ISR"] == "1"
