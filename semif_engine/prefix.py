@@ -5,11 +5,15 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
+
+
+PrefixCache: TypeAlias = DynamicCache
+"""Keys and values of a prefix, and the states of its linear-attention layers; batch 1."""
 
 
 def _cache_argument(module: Any) -> str:
@@ -23,7 +27,7 @@ def token_tensor(ids: Sequence[int], device: str) -> torch.Tensor:
     return torch.tensor([list(ids)], dtype=torch.int64, device=device)
 
 
-def prefill(model: Any, ids: Sequence[int], device: str) -> DynamicCache:
+def prefill(model: Any, ids: Sequence[int], device: str) -> PrefixCache:
     """One batch-1 forward of the shared prefix; returns its cache. No logits are computed.
 
     Raises torch.OutOfMemoryError where it does not fit.
@@ -39,7 +43,7 @@ def prefill(model: Any, ids: Sequence[int], device: str) -> DynamicCache:
     return cache
 
 
-def continued(cache: DynamicCache) -> DynamicCache:
+def continued(cache: PrefixCache) -> PrefixCache:
     """A cache to score one question from, the original left as it is.
 
     Linear-attention layers write their states in place, so those tensors are copied. Attention
@@ -72,7 +76,7 @@ def _copied(layer: LinearAttentionCacheLayerMixin) -> LinearAttentionCacheLayerM
 
 
 def last_logits(
-    model: Any, ids: Sequence[int], slots: Sequence[int], device: str, cache: DynamicCache | None
+    model: Any, ids: Sequence[int], slots: Sequence[int], device: str, cache: PrefixCache | None
 ) -> list[float]:
     """Logits of some tokens after the last of `ids`, by the model's own head, as float32.
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import torch
-from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from schemas.errors import ErrorCode
@@ -146,7 +145,7 @@ def _effect_of_recurrent_state(
     return max(abs(a - b) for a, b in zip(logits, kept.logits, strict=True))
 
 
-def drop_recurrent_states(cache: DynamicCache) -> int:
+def drop_recurrent_states(cache: prefixes.PrefixCache) -> int:
     """Zero the recurrent states of a cache in place; how many there were."""
     dropped = 0
     for layer in cache.layers:

@@ -162,7 +162,7 @@ def score_shared(
 def _continue(
     loaded: LoadedModel,
     device: Device,
-    cache: prefixes.DynamicCache,
+    cache: prefixes.PrefixCache,
     prefix_tokens: int,
     question: Question,
 ) -> Scored:
