@@ -1,4 +1,4 @@
-"""Whatever happens to who started it, no Java process stays; and `exec` is transparent."""
+"""Whatever happens to who started it, no process stays and no data; and `exec` is transparent."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.support.kafka_io import wait_for
+from tests.support.local_kafka import LocalKafka
 
 MODULE = [sys.executable, "-m", "tests.support.local_kafka"]
 ROOT = Path(__file__).parents[2]
@@ -54,6 +55,18 @@ def test_kill_9_of_who_started_it_ends_the_broker() -> None:
         os.kill(runner.pid, signal.SIGKILL)
         runner.wait(30)
     wait_for("the end of the broker", lambda: gone(java))
+
+
+def test_what_a_killed_one_left_on_disk_goes_with_the_next_start() -> None:
+    runner, java = start_run()
+    data = Path(os.readlink(f"/proc/{java}/fd/1")).parent
+    with runner:
+        os.kill(runner.pid, signal.SIGKILL)
+        runner.wait(30)
+    wait_for("the end of the broker", lambda: gone(java))
+    assert data.exists()
+    LocalKafka().close()
+    assert not data.exists()
 
 
 def test_kill_9_ends_even_a_frozen_broker() -> None:

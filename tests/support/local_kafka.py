@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import base64
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import uuid
 from collections.abc import Mapping
@@ -25,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support import kafka_jars
 from tests.support.child import start_tied
 from tests.support.ports import Port
+from tests.support.scratch import Scratch
 
 START_SECONDS = 60.0  # a start takes 3 s on an idle machine; tests may share two cores
 STOP_SECONDS = 20.0  # from SIGTERM to SIGKILL
@@ -82,7 +81,8 @@ class LocalKafka:
         self._heap = heap
         self._process: subprocess.Popen[bytes] | None = None
         self._port, self._controller_port = Port(), Port()
-        self.folder = Path(tempfile.mkdtemp(prefix="semif-local-kafka-"))
+        self._scratch = Scratch("local-kafka")
+        self.folder = self._scratch.path
         self.log_file = self.folder / "broker.log"
         self.bootstrap = f"127.0.0.1:{self._port.number}"
         self._write_configuration(properties or {})
@@ -149,7 +149,7 @@ class LocalKafka:
     def close(self) -> None:
         """Stop it for good: removes its data and frees its ports."""
         self.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._scratch.remove()
         self._port.release()
         self._controller_port.release()
 
