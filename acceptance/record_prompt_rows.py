@@ -1,4 +1,4 @@
-"""Records the prompt hashes and Qwen3.5 token counts of tests/unit/data/prompt_rows.jsonl anew.
+"""Records prompt hashes and Qwen3.5 token counts in tests/unit/engine/data/prompt_rows.jsonl.
 
 The recorded figures are what the tests compare with, so run this only while the contract tests
 pass on SemIf's own rows: python -m acceptance.record_prompt_rows
@@ -13,7 +13,7 @@ from schemas.request import parse
 from semif_engine.prompt import payload, prompt_sha256, render_qwen35
 from tests.support.qwen_vocabulary import qwen_vocabulary
 
-ROWS = Path(__file__).parents[1] / "tests" / "unit" / "data" / "prompt_rows.jsonl"
+ROWS = Path(__file__).parents[1] / "tests" / "unit" / "engine" / "data" / "prompt_rows.jsonl"
 
 
 def recorded(row: dict[str, object]) -> dict[str, object]:

@@ -1,7 +1,8 @@
 """The engine's process: receives groups over a pipe, scores them, sends outcomes back.
 
-Started by `process.EngineProcess` with the `spawn` method. Imports torch only once it runs.
-It outlives the owner's signals and never the owner itself (DESIGN rule 13).
+Started by `process.EngineProcess` with the `spawn` method. It outlives the owner's signals and
+never the owner itself. At its top it imports the standard library alone: whatever takes long to
+import comes after the parent-death signal is set.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ import threading
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NoReturn
 
-from semif_engine.errors import ModelError
-from semif_engine.messages import Failed, Ready, Stop
-from semif_engine.types import EngineConfig, Group
-
 if TYPE_CHECKING:
     from semif_engine.engine import Engine
+    from semif_engine.messages import Ready
+    from semif_engine.types import EngineConfig
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """The owner decides when the engine ends; a Ctrl-C reaches the whole process group."""
@@ -33,12 +32,11 @@ _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _log = logging.getLogger(__name__)
 
 
-def main(
-    connection: Connection, lifeline: Connection, config: EngineConfig, owner: int, level: int
-) -> None:
+def main(connection: Connection, lifeline: Connection, owner: int, level: int) -> None:
     """Serve until told to stop. `owner` is the parent's process id, `level` the log level.
 
-    `lifeline` carries nothing: its other end closes when the owner ends, however it ends.
+    `connection` brings the EngineConfig first, then groups. `lifeline` carries nothing: its other
+    end closes when the owner ends, however it ends.
     """
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -53,14 +51,18 @@ def main(
         stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
     try:
-        _serve(connection, config)
+        _serve(connection)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         _leave()
 
 
-def _serve(connection: Connection, config: EngineConfig) -> None:
+def _serve(connection: Connection) -> None:
+    from semif_engine.errors import ModelError
+    from semif_engine.messages import Failed, Stop
+    from semif_engine.types import Group
+
     try:
-        engine, info = _start(config)
+        engine, ready = _start(connection.recv())
     except ModelError as error:
         connection.send(Failed(str(error), model_error=True))
         sys.exit(EXIT_MODEL)
@@ -73,7 +75,7 @@ def _serve(connection: Connection, config: EngineConfig) -> None:
     gc.collect()
     gc.freeze()
     try:
-        connection.send(info)
+        connection.send(ready)
         while not isinstance(message := connection.recv(), Stop):
             if not isinstance(message, Group):
                 raise TypeError(f"the owner sent a {type(message).__name__}")
@@ -84,6 +86,7 @@ def _serve(connection: Connection, config: EngineConfig) -> None:
 
 def _start(config: EngineConfig) -> tuple[Engine, Ready]:
     from semif_engine.engine import Engine
+    from semif_engine.messages import Ready
 
     engine = Engine(config)
     return engine, Ready(engine.start())

@@ -11,7 +11,6 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
-
 PrefixCache: TypeAlias = DynamicCache
 """Keys and values of a prefix, and the states of its linear-attention layers; batch 1."""
 

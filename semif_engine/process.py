@@ -11,6 +11,7 @@ import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from multiprocessing.reduction import ForkingPickler
+from types import ModuleType
 
 from semif_engine import child
 from semif_engine.errors import EngineBusy, EngineDied, EngineStartError, EngineStartTimeout
@@ -85,7 +87,6 @@ class EngineProcess:
             args=(
                 theirs,
                 lifeline_end,
-                self._config,
                 os.getpid(),
                 logging.getLogger().getEffectiveLevel(),
             ),
@@ -94,11 +95,13 @@ class EngineProcess:
         )
         # Starting the tracker unblocks these signals, so it must come first.
         resource_tracker.ensure_running()
-        with _signals_blocked():
+        with _signals_blocked(), _without_main():
             process.start()
         # The child has its own copies; with ours open its end would never read as closed.
         theirs.close()
         lifeline_end.close()
+        with contextlib.suppress(OSError):  # it died already: `poll_ready` says so
+            ours.send(self._config)  # fits the pipe's buffer
         self._process, self._connection, self._lifeline = process, ours, lifeline
         self._info, self._busy = None, False
 
@@ -216,6 +219,21 @@ def _send(connection: Connection, data: bytes) -> None:
     # Failing to write means that the child has ended or was replaced: `poll` says so.
     with contextlib.suppress(OSError):
         connection.send_bytes(data)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep `spawn` from importing the owner's main module in the child.
+
+    It would come before anything of ours: the owner's imports, Kafka's client among them, and a
+    second or more in which the child does not yet follow its owner's death.
+    """
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 @contextlib.contextmanager

@@ -29,11 +29,12 @@ class Row:
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The folder; without it these tests fail, since nothing else would show that they did not run."""
+    """The folder. Without it these tests fail: skipped, they would look like a success."""
     name = os.environ.get("SEMIF_CONTRACT_DATA")
     if not name or not Path(name).is_dir():
         pytest.fail(
-            "set SEMIF_CONTRACT_DATA to the folder with SemIf's rows: make test-contract DATA=folder"
+            "set SEMIF_CONTRACT_DATA to the folder with SemIf's rows: "
+            "make test-contract DATA=folder"
         )
     return Path(name)
 
