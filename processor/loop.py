@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from processor import kafka_config, publisher, records, topics
+from processor import kafka_config, membership, publisher, records, topics
 from processor.assignment import Assignment
 from processor.deadline import Deadline
 from processor.errors import (
@@ -102,6 +102,7 @@ class Owner:
         self._paused = False
         self._fatal: KafkaError | None = None
         self._aborted_since: float | None = None
+        self._one_by_one = False
         protocol = settings.kafka_consumer.get("group.protocol") or settings.kafka.get(
             "group.protocol"
         )
@@ -299,16 +300,19 @@ class Owner:
             return False
         started = time.monotonic()
         try:
-            self._publisher.publish(batch, self._consumer, deadline)
+            self._publisher.publish(batch, self._consumer, deadline, one_by_one=self._one_by_one)
         except publisher.RecordsTooLarge as error:
-            for run in batch.entries.values():
-                for entry in run:
-                    self._shrink(entry, error)
+            if self._one_by_one:
+                for run in batch.entries.values():
+                    for entry in run:
+                        self._shrink(entry, error)
+            self._one_by_one = True  # until it is through: now it is known which record it is
             return True
         except PublishAborted as aborted:
             self._count_abort(aborted)
             return True
         self._aborted_since = None
+        self._one_by_one = False
         self._tracker.published(batch)
         log.info(
             "published",
@@ -379,6 +383,14 @@ class Owner:
         if self._fatal is not None:
             self._consumer_error(self._fatal)
 
+    def _instance_is_taken(self) -> bool:
+        """The client says no more than "fatal"; for a static member that is mostly fencing."""
+        return (
+            self._settings.slot_is_given
+            and self._consumer is not None
+            and membership.held_by_another(self._settings, self._consumer.memberid())
+        )
+
     def _consumer_error(self, error: KafkaError) -> None:
         """Informational, or the end of this process."""
         if error.code() in _LOST:
@@ -387,7 +399,9 @@ class Owner:
                 "(retention or truncation). Nothing was skipped; find out what is missing before "
                 "the group's offsets are moved"
             )
-        if error.code() in _FENCED:
+        if error.code() in _FENCED or (
+            error.code() == KafkaError._FATAL and self._instance_is_taken()
+        ):
             raise FencedError(
                 "fenced: another process has this one's group instance id. Give each process of a "
                 "group a slot of its own (setting slot)"
@@ -400,11 +414,10 @@ class Owner:
 
 def _expiry(record: Record) -> datetime | None:
     """When the request expires; None: never. Raises RequestError for an unreadable header."""
-    value = h.last(record.headers, h.EXPIRES_AT)
-    if value is None:
+    if not h.has(record.headers, h.EXPIRES_AT):
         return None
     try:
-        return h.parse_timestamp(value)
+        return h.parse_timestamp(h.last(record.headers, h.EXPIRES_AT) or b"")
     except ValueError:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,

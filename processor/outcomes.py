@@ -95,6 +95,7 @@ class OutcomeWriter:
         A result becomes `result_too_large`; a dead letter keeps coordinates and digests.
         """
         request_id = None
+        attempts = 1
         results = []
         failures: list[Failure] = []
         for message in outcome:
@@ -114,11 +115,12 @@ class OutcomeWriter:
                     ErrorCode(content["code"]), content["message"], content["details"]
                 )
                 failures.append(Failure(content["id"], error, Stage(content["stage"])))
+                attempts = content["attempts"]
             else:
                 results.append({k: v for k, v in content.items() if k != "request"})
         letter_refused = any(one.topic == self._settings.deadletters_topic for one in refused)
         return self._outgoing(
-            record, request_id, results, failures, attempts=1, digest_only=letter_refused
+            record, request_id, results, failures, attempts, digest_only=letter_refused
         )
 
     def _outgoing(
@@ -132,7 +134,7 @@ class OutcomeWriter:
         digest_only: bool = False,
     ) -> list[Outgoing]:
         now = _rfc3339(datetime.now(UTC))
-        headers = self._outcome_headers(record)
+        headers = self._outcome_headers(record, self._kept(record))
         reference = record.reference(request_id, self._limits)
         outgoing = []
         for result in results:
@@ -170,27 +172,25 @@ class OutcomeWriter:
             return None
         return record.partition % self._partitions[topic]
 
-    def _outcome_headers(self, record: Record) -> h.Headers:
-        headers = self._producers_headers(record)
+    def _outcome_headers(self, record: Record, kept: h.Headers) -> h.Headers:
+        """Headers of any outcome: the producer's own, then ours. `kept`: see `_kept`."""
+        headers = h.producers_own(kept)
+        if record.headers_lost:
+            headers.append((h.HEADERS_LOST, b"1"))
+        elif record.headers and not kept:
+            digest = hashlib.sha256(repr(record.headers).encode("utf-8", "surrogatepass"))
+            headers.append((h.HEADERS_SHA256, digest.hexdigest().encode()))
         headers.append((h.SCHEMA, h.encode(h.SCHEMA_VERSION)))
         headers.append((h.ORIGIN, h.encode(record.coordinates)))
         for name in (h.FIRST_ORIGIN, h.REPLAY_ID):
-            value = h.last(record.headers, name)
-            if value is not None and not self._headers_too_large(record):
+            value = h.last(kept, name)
+            if value is not None:
                 headers.append((name, value))
         return headers
 
-    def _headers_too_large(self, record: Record) -> bool:
-        return h.size(record.headers) > self._limits.header_bytes
-
-    def _producers_headers(self, record: Record) -> h.Headers:
-        """The producer's own headers, or what stands for them where they cannot be copied."""
-        if record.headers_lost:
-            return [(h.HEADERS_LOST, b"1")]
-        if self._headers_too_large(record):
-            digest = hashlib.sha256(repr(record.headers).encode("utf-8", "surrogatepass"))
-            return [(h.HEADERS_SHA256, digest.hexdigest().encode())]
-        return h.producers_own(record.headers)
+    def _kept(self, record: Record) -> h.Headers:
+        """The record's headers, or none where they are over the limit and cannot be copied."""
+        return record.headers if h.size(record.headers) <= self._limits.header_bytes else []
 
     def _dead_letter(
         self,
@@ -200,33 +200,32 @@ class OutcomeWriter:
         now: str,
         digest_only: bool,
     ) -> Outgoing:
+        """`digest_only`: keep coordinates and digests, nothing whose size is the producer's."""
         first = failures[0]
-        headers = self._outcome_headers(record)
+        kept = [] if digest_only else self._kept(record)
+        headers = self._outcome_headers(record, kept)
         extra: list[tuple[str, str | None]] = [
             (h.ERROR_CODE, first.error.code.value),
             (h.ERROR_STAGE, first.stage.value),
             (h.ATTEMPTS, str(attempts)),
-            (h.FIRST_FAILED_AT, h.text(record.headers, h.FIRST_FAILED_AT) or now),
+            (h.FIRST_FAILED_AT, h.text(kept, h.FIRST_FAILED_AT) or now),
             (h.LAST_FAILED_AT, now),
             (
                 h.ORIGIN_TIMESTAMP,
                 None if record.timestamp_ms is None else str(record.timestamp_ms),
             ),
             (h.GROUP, self._settings.group),
-            (h.REPLAY_COUNT, h.text(record.headers, h.REPLAY_COUNT) or "0"),
+            (h.REPLAY_COUNT, h.text(kept, h.REPLAY_COUNT) or "0"),
             (h.VERSION, self._version),
+            (h.EXPIRES_AT, h.text(kept, h.EXPIRES_AT)),
         ]
         headers += [(name, h.encode(text)) for name, text in extra if text is not None]
         headers.append(
             (h.ERROR_MESSAGE, h.encode(first.error.message, limit=h.ERROR_MESSAGE_LIMIT))
         )
-        if first.decision_id is not None:
+        if first.decision_id is not None and not digest_only:
             codes = {one.decision_id: one.error.code.value for one in failures}
             headers.append((h.FAILED_DECISIONS, h.encode_json(codes)))
-        for name in (h.EXPIRES_AT,):
-            value = h.last(record.headers, name)
-            if value is not None and not self._headers_too_large(record):
-                headers.append((name, value))
         value = record.value
         oversize = value is not None and len(value) > self._limits.value_bytes
         if value is not None and (oversize or digest_only):

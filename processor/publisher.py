@@ -50,7 +50,11 @@ _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
 class RecordsTooLarge(PublishAborted):
-    """These records do not fit their topic; nothing was published."""
+    """Among these records is one that does not fit its topic; published one by one, it is these.
+
+    The broker refuses a whole produce batch for its size, so the records that merely travelled
+    together are named too.
+    """
 
     def __init__(self, refused: Sequence[Outgoing]) -> None:
         super().__init__(f"{len(refused)} records do not fit their topic")
@@ -63,11 +67,16 @@ class Publisher(Protocol):
     def start(self, deadline: Deadline) -> None:
         """Before the consumer subscribes. Raises BrokerError or FencedError."""
 
-    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+    def publish(
+        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
+    ) -> None:
         """Publish the batch and commit its offsets, or neither.
 
-        Blocks until the deadline at most. Raises PublishAborted (nothing is visible in mode
-        exactly_once; try again), RecordsTooLarge, BrokerError or FencedError.
+        `one_by_one` waits for each record before the next is sent: slow, and exact about which
+        record is refused. Blocks until the deadline at most.
+
+        Raises PublishAborted (nothing is visible in mode exactly_once; try again),
+        RecordsTooLarge, BrokerError or FencedError.
         """
 
     def close(self, deadline: Deadline) -> None:
@@ -110,10 +119,16 @@ class _Base:
         self._settings = settings
         self._producer = producer
 
-    def _produce(self, messages: Sequence[Outgoing], deadline: Deadline) -> _Deliveries:
+    def _produce(
+        self, messages: Sequence[Outgoing], deadline: Deadline, *, one_by_one: bool
+    ) -> _Deliveries:
         """Hand all messages to the client, in order. Raises KafkaException of its own errors."""
         deliveries = _Deliveries()
         for message in messages:
+            if one_by_one:
+                self._producer.flush(deadline.remaining(_CALL_SECONDS))
+                if deliveries.too_large:
+                    break
             callback = deliveries.callback(message)
             try:
                 self._produce_one(message, callback, deadline)
@@ -170,16 +185,21 @@ class TransactionalPublisher(_Base):
             raise BrokerError(f"transactions cannot be initialised: {error}") from None
         log.info("transactions ready", transactional_id=self._settings.transactional_id)
 
-    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+    def publish(
+        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
+    ) -> None:
         offsets = _topic_partitions(batch)
         deliveries = _Deliveries()
         try:
             self._until(lambda _: self._producer.begin_transaction(), deadline)
             try:
-                deliveries = self._produce(batch.messages(), deadline)
-            except KafkaException as error:
-                self._raise_unless_abortable(error.args[0])
-                self._abort(deadline, error.args[0])
+                deliveries = self._produce(batch.messages(), deadline, one_by_one=one_by_one)
+            except KafkaException as exception:
+                error = exception.args[0]
+                if error.code() != KafkaError._STATE:
+                    self._raise_unless_abortable(error)
+                # _STATE: an earlier record has failed meanwhile, and with it the transaction.
+                self._abort(deadline, error)
             if deliveries.too_large:
                 self._abort(deadline, None)
             # The group's metadata of this moment: the broker compares its generation (KIP-447).
@@ -264,9 +284,11 @@ class PlainPublisher(_Base):
     def start(self, deadline: Deadline) -> None:
         """Nothing to fence: a second process of the group shares the partitions."""
 
-    def publish(self, batch: Batch, consumer: Any, deadline: Deadline) -> None:
+    def publish(
+        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
+    ) -> None:
         try:
-            deliveries = self._produce(batch.messages(), deadline)
+            deliveries = self._produce(batch.messages(), deadline, one_by_one=one_by_one)
             while deliveries.outstanding and not deadline.expired:
                 self._producer.flush(deadline.remaining(_CALL_SECONDS))
         except KafkaException as exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -54,14 +55,20 @@ class Record:
         )
 
 
+# For a header name that is not UTF-8 the client returns a broken list with an exception set.
+# A plain call, `message.headers()`, once the interpreter has specialised it, no longer looks at
+# the exception and the process dies of a segmentation fault; a call through the generic path
+# checks, always, and raises SystemError.
+_headers = operator.methodcaller("headers")
+
+
 def from_message(message: Any, epoch: int) -> Record:
     """Read a confluent_kafka.Message that has no error."""
     headers: h.Headers = []
     lost = False
     try:
-        headers = [(name, value) for name, value in message.headers() or []]
+        headers = list(_headers(message) or [])
     except (SystemError, UnicodeDecodeError):
-        # The client raises SystemError for a header name that is not UTF-8.
         lost = True
     kind, milliseconds = message.timestamp()
     return Record(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -17,12 +18,24 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names it do
 )
 
 from processor import kafka_config
+from processor.deadline import Deadline
 from processor.errors import BrokerError
 from processor.settings import Settings
 
 T = TypeVar("T")
 
 _SECONDS = 15.0
+# The client itself says that a request timed out; its future is not to give up before.
+_ANSWER_SECONDS = _SECONDS + 5
+_RETRY_SECONDS = 0.2
+# A broker that has just started, or took over a group, says so for a moment.
+_COORDINATOR_MOVES = frozenset(
+    {
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
 DEFAULT_PARTITIONS = 6
 # Kafka's default, 1 MiB less a little, is below a request of 1 MiB with its key and headers.
 _FRAMING = 64 * 2**10
@@ -87,7 +100,7 @@ def create(settings: Settings, partitions: int, replication: int) -> list[Findin
     futures = client.create_topics(wanted, operation_timeout=_SECONDS, request_timeout=_SECONDS)
     for topic in wanted:
         try:
-            futures[topic.topic].result(_SECONDS)
+            futures[topic.topic].result(_ANSWER_SECONDS)
             findings.append(
                 Finding(topic.topic, True, f"created with {topic.num_partitions} partitions")
             )
@@ -182,7 +195,7 @@ def _described(client: AdminClient, names: list[str]) -> dict[str, Any]:
     described: dict[str, Any] = {}
     for name, future in futures.items():
         try:
-            described[name] = future.result(_SECONDS)
+            described[name] = future.result(_ANSWER_SECONDS)
         except KafkaException as exception:
             error = exception.args[0]
             if error.code() not in (
@@ -204,7 +217,7 @@ def _configs(client: AdminClient, names: list[str]) -> dict[str, dict[str, str] 
     configs: dict[str, dict[str, str] | None] = {}
     for resource, future in futures.items():
         try:
-            entries = future.result(_SECONDS)
+            entries = future.result(_ANSWER_SECONDS)
             configs[resource.name] = {name: entry.value for name, entry in entries.items()}
         except KafkaException as exception:
             if exception.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
@@ -215,18 +228,24 @@ def _configs(client: AdminClient, names: list[str]) -> dict[str, dict[str, str] 
 
 def _group_rights(client: AdminClient, settings: Settings) -> list[Finding]:
     """Whether this client may read in its consumer group."""
-    future = client.describe_consumer_groups(
-        [settings.group], include_authorized_operations=True, request_timeout=_SECONDS
-    )[settings.group]
-    try:
-        described = future.result(_SECONDS)
-    except KafkaException as exception:
-        code = exception.args[0].code()
-        if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            return [Finding(settings.requests_topic, False, f"no right to group {settings.group}")]
-        if code == KafkaError.GROUP_ID_NOT_FOUND:
-            return []  # a group that was never used; the broker says so since 4.0
-        raise _broker_error("the consumer group cannot be described", exception) from None
+    deadline = Deadline(_SECONDS)
+    while True:
+        future = client.describe_consumer_groups(
+            [settings.group], include_authorized_operations=True, request_timeout=_SECONDS
+        )[settings.group]
+        try:
+            described = future.result(_ANSWER_SECONDS)
+            break
+        except KafkaException as exception:
+            code = exception.args[0].code()
+            if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
+                text = f"this client has no right to group {settings.group}"
+                return [Finding(settings.requests_topic, False, text)]
+            if code == KafkaError.GROUP_ID_NOT_FOUND:
+                return []  # a group that was never used; the broker says so since 4.0
+            if code not in _COORDINATOR_MOVES or deadline.expired:
+                raise _broker_error("the consumer group cannot be described", exception) from None
+        time.sleep(_RETRY_SECONDS)
     rights = described.authorized_operations
     if rights is not None and AclOperation.READ not in rights:
         text = f"this client has no right to READ in group {settings.group}"

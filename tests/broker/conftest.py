@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.broker import broker, probe
 from tests.support.local_kafka import LocalKafka
+from tests.support.tiny_models import tiny_qwen35
 from tests.support.topics import Topics
 
 
@@ -44,3 +46,9 @@ def local_kafka() -> Iterator[LocalKafka]:
 def local_topics(local_kafka: LocalKafka) -> Topics:
     """Creates topics on `local_kafka`; they go with it."""
     return Topics(local_kafka.bootstrap)
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random Qwen3.5 of a few hundred thousand parameters that remembers its prefix."""
+    return tiny_qwen35(tmp_path_factory.mktemp("tiny-qwen35"))

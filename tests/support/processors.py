@@ -1,0 +1,34 @@
+"""`semif-kafka run` for tests: its own process, a tiny model, the topics of one test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from processor.running import RunningProcessor
+from tests.support.topics import TopicSet
+
+READY_SECONDS = 120.0
+STOP_SECONDS = 60.0
+
+
+def flags(
+    bootstrap: str, names: TopicSet, group: str, model: Path, **more: object
+) -> dict[str, object]:
+    """Settings of a processor by name."""
+    return {
+        "bootstrap": bootstrap,
+        "group": group,
+        "requests_topic": names.requests,
+        "results_topic": names.results,
+        "errors_topic": names.errors,
+        "deadletters_topic": names.deadletters,
+        "replays_topic": names.replays,
+        "model": str(model),
+    } | more
+
+
+def processor(
+    bootstrap: str, names: TopicSet, group: str, model: Path, **more: object
+) -> RunningProcessor:
+    """A processor that is starting; wait for its events. A context manager."""
+    return RunningProcessor(flags(bootstrap, names, group, model, **more))
