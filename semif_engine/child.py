@@ -14,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """The owner decides when the engine ends; a Ctrl-C reaches the whole process group."""
 
+EXIT_UNEXPECTED = 1
 EXIT_MODEL = 2
 EXIT_ORPHAN = 3
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -54,6 +56,9 @@ def main(connection: Connection, lifeline: Connection, owner: int, level: int) -
         _serve(connection)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         _leave()
+    except Exception as error:  # noqa: BLE001  (the process ends with it)
+        report(error)
+        sys.exit(EXIT_UNEXPECTED)
 
 
 def _serve(connection: Connection) -> None:
@@ -67,7 +72,6 @@ def _serve(connection: Connection) -> None:
         connection.send(Failed(str(error), model_error=True))
         sys.exit(EXIT_MODEL)
     except Exception as error:
-        # The owner learns the kind; the traceback goes to stderr with the exit.
         connection.send(Failed(f"unexpected {type(error).__name__}", model_error=False))
         raise
     # The loaded libraries are hundreds of thousands of objects that live as long as the process;
@@ -82,6 +86,18 @@ def _serve(connection: Connection) -> None:
             connection.send(engine.score(message))
     finally:
         gc.unfreeze()  # or extensions complain at exit that their objects leaked
+
+
+def report(error: BaseException) -> None:
+    """Log where an unexpected error came from, cause by cause, without its text.
+
+    The text of a library's exception may quote what it was working on, which is a state.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        where = "".join(traceback.format_tb(cause.__traceback__))
+        _log.critical("the engine ends with %s at\n%s", type(cause).__name__, where)
+        cause = cause.__cause__ or cause.__context__
 
 
 def _start(config: EngineConfig) -> tuple[Engine, Ready]:

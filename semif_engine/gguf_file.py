@@ -145,6 +145,11 @@ def _dequantise(file: Path, work: Path, dtype: torch.dtype) -> None:
         tokenizer = AutoTokenizer.from_pretrained(
             file.parent, gguf_file=file.name, local_files_only=True, trust_remote_code=False
         )
+        # The tensors are dequantised by now, but newer transformers still call the model quantised
+        # and refuse to save it.
+        model.hf_quantizer = None  # type: ignore[assignment]
+        if hasattr(model.config, "quantization_config"):
+            del model.config.quantization_config
         model.save_pretrained(work)
         tokenizer.save_pretrained(work)
     except (ValueError, KeyError, NotImplementedError, OSError) as error:

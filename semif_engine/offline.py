@@ -14,6 +14,7 @@ ENVIRONMENT = {
     "DISABLE_KERNEL_MAPPING": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "TQDM_DISABLE": "1",  # the bar of transformers' GGUF reader obeys nothing else
     "HF_HUB_DISABLE_IMPLICIT_TOKEN": "1",
 }
 

@@ -120,10 +120,7 @@ class EngineProcess:
                 model_error=False,
                 exitcode=error.exitcode,
             ) from None
-        if isinstance(message, Failed):
-            raise EngineStartError(message.message, model_error=message.model_error)
-        if isinstance(message, Ready):
-            self._info = message.info
+        self._take(message)
         return self._info
 
     def wait_ready(self, timeout: float) -> EngineInfo:
@@ -158,13 +155,10 @@ class EngineProcess:
     def poll(self, timeout: float = 0.0) -> GroupOutcome | None:
         """The outcome of the submitted group, or None if there is none after `timeout` seconds.
 
-        Raises EngineDied where the child has ended; a group it had is lost with it.
+        Raises EngineDied where the child has ended; a group it had is lost with it. Before the
+        engine is ready it raises EngineStartError as `poll_ready` does.
         """
-        message = self._receive(timeout)
-        if isinstance(message, GroupOutcome):
-            self._busy = False
-            return message
-        return None
+        return self._take(self._receive(timeout))
 
     def restart(self) -> None:
         """Kill the child, if there is one, and start another; returns without waiting for it."""
@@ -207,6 +201,16 @@ class EngineProcess:
             return connection.recv() if connection.poll(timeout) else None
         except (EOFError, ConnectionResetError, BrokenPipeError):
             raise EngineDied(self._exitcode()) from None
+
+    def _take(self, message: object | None) -> GroupOutcome | None:
+        if isinstance(message, Failed):
+            raise EngineStartError(message.message, model_error=message.model_error)
+        if isinstance(message, Ready):
+            self._info = message.info
+        if isinstance(message, GroupOutcome):
+            self._busy = False
+            return message
+        return None
 
     def _exitcode(self) -> int | None:
         if self._process is None:

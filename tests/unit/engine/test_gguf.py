@@ -6,8 +6,11 @@ import hashlib
 import importlib.util
 import os
 import shutil
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -144,21 +147,30 @@ def test_a_conversion_that_fails_leaves_nothing_behind(
     assert gguf_file.find(fake, None, torch.float32, None).folder.is_dir()
 
 
-def test_two_processes_convert_once(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes for the lock while the first converts, and finds its work done."""
+def test_two_at_once_convert_once(fake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both find nothing, both want to convert; the lock is per open file, as between processes."""
     working = gguf_file._dequantise
     calls = []
+    both_here = threading.Barrier(2, timeout=30)
+    convert = gguf_file._convert
 
-    def once(file: Path, work: Path, dtype: torch.dtype) -> None:
+    def together(*arguments: Any) -> None:
+        both_here.wait()
+        convert(*arguments)
+
+    def counted(file: Path, work: Path, dtype: torch.dtype) -> None:
         calls.append(work)
         working(file, work, dtype)
 
-    monkeypatch.setattr(gguf_file, "_dequantise", once)
-    sha256 = gguf_file.file_sha256(fake)
-    target = fake.parent / "target"
-    gguf_file._convert(fake, target, torch.float32, sha256)
-    gguf_file._convert(fake, target, torch.float32, sha256)
+    monkeypatch.setattr(gguf_file, "_convert", together)
+    monkeypatch.setattr(gguf_file, "_dequantise", counted)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(
+            pool.map(lambda _: gguf_file.find(fake, None, torch.float32, None).folder, range(2))
+        )
     assert len(calls) == 1
+    assert found[0] == found[1]
+    assert len(converted(fake.parent)) == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"GGU", b"not at all"])

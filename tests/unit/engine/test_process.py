@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from semif_engine.child import report
 from semif_engine.errors import (
     EngineBusy,
     EngineDied,
@@ -105,7 +106,7 @@ def test_a_group_larger_than_the_pipe_is_handed_over_without_waiting(
     process = shared
     assert process.pid is not None
     os.kill(process.pid, signal.SIGSTOP)  # it reads nothing now
-    process.submit(group("s" * 2**21))
+    process.submit(group("word " * 100_000))
     assert process.poll(0) is None
     os.kill(process.pid, signal.SIGCONT)
     outcome = process.poll(60)
@@ -279,3 +280,19 @@ def test_the_owner_imports_no_torch() -> None:
         " for name in sys.modules))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_an_unexpected_error_is_logged_without_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    def work() -> None:
+        try:
+            int("the state")
+        except ValueError as error:
+            raise KeyError("the state") from error
+
+    with pytest.raises(KeyError) as caught:
+        work()
+    report(caught.value)
+    assert "KeyError" in caplog.text
+    assert "ValueError" in caplog.text
+    assert "in work" in caplog.text
+    assert "invalid literal" not in caplog.text
