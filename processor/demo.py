@@ -70,7 +70,7 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
         _print_groups(console, processor.events)
         _print_decisions(console, sent, [one for one in seen if not one.is_error])
         _print_errors(console, [one for one in seen if one.is_error])
-        _print_next(console, loaded)
+        _print_next(console, loaded, kept=bool(flags["check_topics"]))
 
 
 def packaged_model() -> Path:
@@ -145,7 +145,8 @@ def _print_ready(console: Console, ready: dict[str, Any]) -> None:
     console.print(
         f"[bold]Engine[/]     {ready['dtype']} on {ready['device']}, "
         f"{ready['weights_bytes'] / mib:.0f} MiB of weights under a cap of "
-        f"{ready['cap_bytes'] / mib / 1024:.1f} GiB, ready in {ready['seconds']:.1f} s"
+        f"{ready['cap_bytes'] / mib / 1024:.1f} GiB, ready in {ready['seconds']:.1f} s",
+        soft_wrap=True,
     )
 
 
@@ -226,7 +227,7 @@ def _print_errors(console: Console, errors: list[Seen]) -> None:
     console.print(table)
 
 
-def _print_next(console: Console, loaded: settings.Settings) -> None:
+def _print_next(console: Console, loaded: settings.Settings, *, kept: bool) -> None:
     console.print()
     if loaded.model == str(_packaged_or_none()):
         console.print(
@@ -234,6 +235,8 @@ def _print_next(console: Console, loaded: settings.Settings) -> None:
             "letter.[/] The way is real, the answers are not worth anything. A model that decides: "
             "Qwen/Qwen3.5-4B on a GPU."
         )
+    if kept:
+        console.print(f"The topics {loaded.group}.* stay on the broker for you to look at.")
     console.print("\n[bold]What to try next[/]")
     for line in (
         "make demo BROKER=kafka             the same on a real local broker, with transactions",
@@ -241,7 +244,7 @@ def _print_next(console: Console, loaded: settings.Settings) -> None:
         "semif-kafka submit --help          send your own questions",
         "semif-kafka watch --help           see the answers as they are published",
     ):
-        console.print(f"  {line}", highlight=False)
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
 
 
 def _packaged_or_none() -> Path | None:

@@ -1,0 +1,111 @@
+"""The command line without a broker: help, usage errors, exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from processor import settings
+from processor.cli import app, main
+from processor.errors import ExitCode, SettingsError
+from processor.options import kafka_flags
+from processor.submit import from_flags, lines, record_key
+from schemas.request import DecisionRequest, RequestError
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "processor.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [[], ["run"], ["submit"], ["watch"], ["topics", "create"], ["topics", "check"], ["demo"]],
+)
+def test_help_teaches_with_an_example(command: list[str]) -> None:
+    done = run(*command, "--help")
+    assert done.returncode == 0
+    assert "semif-kafka " + " ".join(command) in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run"], "no model is named"),
+        (["run", "--model", "x", "--cap", "lots"], "cap: must be a number of bytes"),
+        (["run", "--model", "x", "--delivery", "never"], "delivery"),
+        (["run", "--model", "x", "--kafka", "group.id=x"], "group.id"),
+        (["run", "--model", "x", "--kafka", "nonsense"], "--kafka takes name=value"),
+        (["run", "--set", "nonsense=1"], "nonsense"),
+        (["run", "--config", "no-such-file.toml"], "no-such-file.toml does not exist"),
+        (["submit"], "--state, --question, --option missing"),
+        (["submit", "--file", "no-such-file"], "no-such-file cannot be read"),
+        (["submit", "--file", "x", "--state", "y"], "--file and --state do not go together"),
+        (["nonsense"], "No such command"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: list[str], said: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unreachable_broker_is_exit_code_3() -> None:
+    done = run("topics", "check", "--bootstrap", "127.0.0.1:1")
+    assert done.returncode == ExitCode.BROKER
+    assert "Traceback" not in done.stderr
+
+
+def test_errors_become_exit_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise SettingsError("no")
+
+    monkeypatch.setattr("processor.cli.app", fail)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert app is not fail
+
+
+def test_set_reaches_tables_and_dashes() -> None:
+    flags = kafka_flags(
+        None, None, None, None, None, ['temperatures={"w": 1.5}', "group-decisions=4"]
+    )
+    loaded = settings.load(**flags)
+    assert (loaded.temperatures, loaded.group_decisions) == ({"w": 1.5}, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [("plain", "plain"), ('{"a": 1}', {"a": 1}), ("[1, 2]", [1, 2]), ("{not json", "{not json")],
+)
+def test_a_state_from_flags(text: str, state: object) -> None:
+    value = from_flags(
+        request_id="r", state=text, question="q?", options=["y=Yes", "No = no"], workload=None
+    )
+    [line] = lines([value], settings.load())
+    assert isinstance(line.parsed, DecisionRequest)
+    assert line.parsed.state == state
+    assert record_key(line.parsed, None) == line.parsed.state_digest.encode()
+    assert record_key(line.parsed, "k") == b"k"
+
+
+def test_lines_keep_their_numbers() -> None:
+    found = list(lines([b"\n", b"{}\n", b"  \n", b"\xff\n"], settings.load()))
+    assert [line.number for line in found] == [2, 4]
+    assert all(isinstance(line.parsed, RequestError) for line in found)
+
+
+def test_a_secret_in_a_flag_is_not_repeated(tmp_path: Path) -> None:
+    done = run("run", "--kafka", "sasl.password:hunter2")
+    assert done.returncode == 2
+    assert "hunter2" not in done.stderr
