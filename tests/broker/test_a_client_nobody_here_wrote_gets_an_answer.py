@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
-from tests.support.topics import Topics
+from tests.broker.conftest import Shared
+from tests.support.answers import wait_for_outcomes
 
 REQUEST = {
     "id": "deploy-7",
@@ -33,19 +32,17 @@ def kcat(*arguments: str, stdin: str | None = None) -> str:
 
 
 @pytest.mark.timeout(180)
-def test_kcat(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
-    names = topics.create_set(partitions=3)
-    with processor(bootstrap, names, group_id, tiny_model) as running:
-        running.wait_for("partitions assigned", READY_SECONDS)
-        line = "deploy-7\t" + json.dumps(REQUEST)
-        kcat("-b", bootstrap, "-t", names.requests, "-P", "-K", "\t", "-H", "team=blue", stdin=line)
-        running.wait_for("published", 60)
-        read = kcat(
-            *("-b", bootstrap, "-t", names.results, "-C", "-e", "-q"),
-            *("-X", "isolation.level=read_committed", "-f", "%k|%h|%s\n"),
-        )
-        running.stop(STOP_SECONDS)
-    key, headers, value = read.strip().split("|", 2)
+def test_kcat(shared_processor: Shared) -> None:
+    names, broker = shared_processor.names, shared_processor.bootstrap
+    line = "deploy-7\t" + json.dumps(REQUEST)
+    kcat("-b", broker, "-t", names.requests, "-P", "-K", "\t", "-H", "team=blue", stdin=line)
+    wait_for_outcomes(shared_processor.running, broker, names, [("deploy-7", "deploy-7")])
+    read = kcat(
+        *("-b", broker, "-t", names.results, "-C", "-e", "-q"),
+        *("-X", "isolation.level=read_committed", "-f", "%k|%h|%s\n"),
+    )
+    [own] = [line for line in read.splitlines() if line.startswith("deploy-7|")]
+    key, headers, value = own.split("|", 2)
     result = json.loads(value)
     assert key == "deploy-7"
     assert "team=blue" in headers

@@ -4,6 +4,7 @@ a reader sees everything once. A second signal stops at once, with its own exit 
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -11,11 +12,12 @@ import pytest
 
 from tests.support.answers import asked_by, outcomes, wait_for_outcomes
 from tests.support.kafka_io import Outgoing, produce
+from tests.support.processes import child_pids, is_alive
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.requests import single
 from tests.support.topics import Topics
 
-REQUESTS = [single(f"r{number}", f"State {number % 7}. " * 30) for number in range(150)]
+REQUESTS = [single(f"r{number}", f"State {number % 7}. " * 10) for number in range(60)]
 RECORDS = [Outgoing(json.dumps(one).encode(), one["id"].encode()) for one in REQUESTS]
 
 
@@ -48,15 +50,17 @@ def test_a_stopped_processor(
 @pytest.mark.timeout(240)
 def test_a_second_signal(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
     names = topics.create_set(partitions=1)
-    many = [single(f"r{number}", "One state. " * 200) for number in range(500)]
-    with processor(bootstrap, names, group_id, tiny_model) as running:
+    with processor(bootstrap, names, group_id, tiny_model, log_level="debug") as running:
         running.wait_for("partitions assigned", READY_SECONDS)
-        produce(
-            bootstrap, names.requests, [Outgoing(json.dumps(one).encode(), b"k") for one in many]
-        )
-        running.wait_for("published", 60)  # now a large group is in work
+        engine = child_pids(running.pid)
+        for pid in engine:
+            os.kill(pid, signal.SIGSTOP)  # the group in work will never end
+        produce(bootstrap, names.requests, RECORDS[:1])
+        running.wait_for("group submitted", 30)
         running.process.send_signal(signal.SIGTERM)
         running.wait_for("stopping", 30)
         running.process.send_signal(signal.SIGTERM)
         assert running.wait(STOP_SECONDS) == 7
     assert any("told twice to stop" in line for line in running.other_lines)
+    assert not any(map(is_alive, engine))
+    assert not outcomes(bootstrap, names).answered()

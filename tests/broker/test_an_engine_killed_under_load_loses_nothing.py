@@ -20,7 +20,7 @@ from tests.support.topics import Topics
 @pytest.mark.timeout(240)
 def test_an_engine_killed(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
     names = topics.create_set(partitions=2)
-    requests = [single(f"r{number}", f"State {number % 4}. " * 20) for number in range(60)]
+    requests = [single(f"r{number}", f"State {number % 4}. " * 20) for number in range(40)]
     with processor(bootstrap, names, group_id, tiny_model, group_decisions=4) as running:
         running.wait_for("partitions assigned", READY_SECONDS)
         before = child_pids(running.pid)

@@ -17,7 +17,7 @@ from tests.support.topics import Topics
 @pytest.mark.timeout(240)
 def test_back_pressure(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
     names = topics.create_set(partitions=2)
-    requests = [single(f"r{number}", f"State {number % 3}.") for number in range(300)]
+    requests = [single(f"r{number}", f"State {number % 3}.") for number in range(60)]
     records = [Outgoing(json.dumps(one).encode(), one["id"].encode()) for one in requests]
     produce(bootstrap, names.requests, records)
     with processor(
@@ -25,8 +25,8 @@ def test_back_pressure(bootstrap: str, topics: Topics, group_id: str, tiny_model
         names,
         group_id,
         tiny_model,
-        buffer_records=20,
-        group_decisions=8,
+        buffer_records=10,
+        group_decisions=4,
         kafka_consumer={"max.poll.interval.ms": "10000", "session.timeout.ms": "6000"},
     ) as running:
         running.wait_for("paused: enough is buffered", READY_SECONDS)

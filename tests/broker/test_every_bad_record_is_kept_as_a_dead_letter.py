@@ -6,17 +6,15 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from schemas import headers as h
+from tests.broker.conftest import Shared
 from tests.support.answers import Outcomes, outcomes
 from tests.support.kafka_io import Outgoing, committed, end_offsets, produce, wait_for
-from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.requests import shared, single
-from tests.support.topics import Topics
 
 LONG = "A line of the log, and nothing happened. " * 2000
 
@@ -53,22 +51,37 @@ CASES: list[tuple[str | None, Outgoing]] = [
 
 
 @pytest.mark.timeout(180)
-def test_every_bad_record(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
-    names = topics.create_set(partitions=1)
-    with processor(bootstrap, names, group_id, tiny_model) as running:
-        running.wait_for("partitions assigned", READY_SECONDS)
-        produce(bootstrap, names.requests, [record for _, record in CASES])
-        header_not_utf8(bootstrap, names.requests, encoded(single("headers lost")))
-        end = end_offsets(bootstrap, names.requests)
-        wait_for("all is committed", lambda: committed(bootstrap, group_id, names.requests) == end)
-        found = outcomes(bootstrap, names)
-        running.stop(STOP_SECONDS)
+def test_every_bad_record(shared_processor: Shared) -> None:
+    bootstrap, names = shared_processor.bootstrap, shared_processor.names
+    start = end_offsets(bootstrap, names.requests)[0]
+    produce(bootstrap, names.requests, [record for _, record in CASES])
+    header_not_utf8(bootstrap, names.requests, encoded(single("headers lost")))
+    found = committed_outcomes(shared_processor, since=start)
     assert len(found.errors) + len(found.results) == len(CASES) + 1
-    each_has_its_code(found)
-    each_is_kept(found)
+    each_has_its_code(found, start)
+    each_is_kept(found, start)
     lost = [record for record, result in found.results if result.request.id == "headers lost"]
     assert h.last(lost[0].headers, h.HEADERS_LOST) == b"1"
     assert LONG[:40] not in "".join(json.dumps(error.message) for _, error in found.errors)
+
+
+def committed_outcomes(shared_processor: Shared, since: int) -> Outcomes:
+    """Outcomes of the request records from `since` on, once all of them are committed."""
+    bootstrap, names = shared_processor.bootstrap, shared_processor.names
+    end = end_offsets(bootstrap, names.requests)
+
+    def all_committed() -> bool:
+        shared_processor.running.check()
+        return committed(bootstrap, shared_processor.group, names.requests) == end
+
+    wait_for("all is committed", all_committed, seconds=60)
+    found = outcomes(bootstrap, names)
+    origins = {f"{names.requests}/0/{offset}" for offset in range(since, end[0])}
+    return Outcomes(
+        [one for one in found.results if one[1].request.offset >= since],
+        [one for one in found.errors if one[1].request.offset >= since],
+        [one for one in found.deadletters if h.text(one.headers, h.ORIGIN) in origins],
+    )
 
 
 def header_not_utf8(bootstrap: str, topic: str, value: bytes) -> None:
@@ -79,20 +92,22 @@ def header_not_utf8(bootstrap: str, topic: str, value: bytes) -> None:
     subprocess.run(command, input=value, check=True, timeout=60)
 
 
-def each_has_its_code(found: Outcomes) -> None:
+def each_has_its_code(found: Outcomes, start: int) -> None:
     codes = {error.request.offset: error.code.value for _, error in found.errors}
     for offset, (code, _) in enumerate(CASES):
-        assert codes.get(offset) == code, offset
+        assert codes.get(start + offset) == code, offset
 
 
-def each_is_kept(found: Outcomes) -> None:
+def each_is_kept(found: Outcomes, start: int) -> None:
     letters = {h.text(one.headers, h.ORIGIN): one for one in found.deadletters}
     assert len(letters) == len(found.deadletters) == len(found.errors)
     for offset, (code, record) in enumerate(CASES):
         if code is None:
             continue
         [letter] = [
-            one for origin, one in letters.items() if origin and origin.endswith(f"/0/{offset}")
+            one
+            for origin, one in letters.items()
+            if origin and origin.endswith(f"/0/{start + offset}")
         ]
         assert letter.value == record.value
         assert letter.key == (None if record.key and len(record.key) > 4096 else record.key)
@@ -100,26 +115,20 @@ def each_is_kept(found: Outcomes) -> None:
 
 
 @pytest.mark.timeout(180)
-def test_a_request_that_fails_in_part_and_its_replay(
-    bootstrap: str, topics: Topics, group_id: str, tiny_model: Path
-) -> None:
-    names = topics.create_set(partitions=1)
+def test_a_request_that_fails_in_part_and_its_replay(shared_processor: Shared) -> None:
+    bootstrap, names = shared_processor.bootstrap, shared_processor.names
     request = shared("r", ["a", "b", "c"])
     request["decisions"][1]["workload"] = "gone"
-    with processor(bootstrap, names, group_id, tiny_model) as running:
-        running.wait_for("partitions assigned", READY_SECONDS)
-        produce(bootstrap, names.requests, [Outgoing(encoded(request), b"k")])
-        running.wait_for("published", 60)
-        first = outcomes(bootstrap, names)
-        # What a replay sends: the same bytes, and which decisions are still wanted.
-        again: list[tuple[str, str | bytes | None]] = [
-            (h.DECISIONS, b'["b"]'),
-            (h.REPLAY_ID, b"replay-1"),
-        ]
-        produce(bootstrap, names.requests, [Outgoing(first.deadletters[0].value, b"k", again)])
-        running.wait_for("published", 60)
-        second = outcomes(bootstrap, names)
-        running.stop(STOP_SECONDS)
+    start = end_offsets(bootstrap, names.requests)[0]
+    produce(bootstrap, names.requests, [Outgoing(encoded(request), b"k")])
+    first = committed_outcomes(shared_processor, since=start)
+    # What a replay sends: the same bytes, and which decisions are still wanted.
+    again: list[tuple[str, str | bytes | None]] = [
+        (h.DECISIONS, b'["b"]'),
+        (h.REPLAY_ID, b"replay-1"),
+    ]
+    produce(bootstrap, names.requests, [Outgoing(first.deadletters[0].value, b"k", again)])
+    second = committed_outcomes(shared_processor, since=start)
     assert [result.id for _, result in first.results] == ["a", "c"]
     assert [(error.id, error.code.value) for _, error in first.errors] == [
         ("b", "unknown_workload")
