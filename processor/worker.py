@@ -101,6 +101,7 @@ class Worker:
         self.gate.report(info.memory)
         log.info(
             "engine ready",
+            pid=info.pid,
             model=info.model["source"],
             revision=info.model["revision"],
             device=info.model["device"],

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.answers import asked_by, outcomes, wait_for_outcomes
 from tests.support.kafka_io import Outgoing, produce
-from tests.support.processes import child_pids, is_alive
+from tests.support.processes import is_alive
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.requests import single
 from tests.support.topics import Topics
@@ -51,10 +51,9 @@ def test_a_stopped_processor(
 def test_a_second_signal(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
     names = topics.create_set(partitions=1)
     with processor(bootstrap, names, group_id, tiny_model, log_level="debug") as running:
+        engine = running.wait_for("engine ready", READY_SECONDS)["pid"]
         running.wait_for("partitions assigned", READY_SECONDS)
-        engine = child_pids(running.pid)
-        for pid in engine:
-            os.kill(pid, signal.SIGSTOP)  # the group in work will never end
+        os.kill(engine, signal.SIGSTOP)  # the group in work will never end
         produce(bootstrap, names.requests, RECORDS[:1])
         running.wait_for("group submitted", 30)
         running.process.send_signal(signal.SIGTERM)
@@ -62,5 +61,5 @@ def test_a_second_signal(bootstrap: str, topics: Topics, group_id: str, tiny_mod
         running.process.send_signal(signal.SIGTERM)
         assert running.wait(STOP_SECONDS) == 7
     assert any("told twice to stop" in line for line in running.other_lines)
-    assert not any(map(is_alive, engine))
+    assert not is_alive(engine)
     assert not outcomes(bootstrap, names).answered()
