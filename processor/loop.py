@@ -17,16 +17,10 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from processor import kafka_config, membership, publisher, records, topics
+from processor import consumer_errors, kafka_config, publisher, records, topics
 from processor.assignment import Assignment
 from processor.deadline import Deadline
-from processor.errors import (
-    BrokerError,
-    FencedError,
-    PublishAborted,
-    RecordsLostError,
-    SecondSignalError,
-)
+from processor.errors import BrokerError, PublishAborted, SecondSignalError
 from processor.grouping import GroupBuffer, Pending
 from processor.offsets import Tracker
 from processor.outcomes import OutcomeWriter
@@ -46,25 +40,6 @@ _FETCH = 500  # records taken from the client at once
 _BUSY_SECONDS = 0.005
 _IDLE_SECONDS = 0.2
 _START_SECONDS = 60.0
-
-_INFORMATIONAL = frozenset(
-    {
-        KafkaError._PARTITION_EOF,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._MAX_POLL_EXCEEDED,  # on_lost has been called; the next poll rejoins
-    }
-)
-_LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
-_FENCED = frozenset(
-    {
-        KafkaError._FENCED,
-        KafkaError.FENCED_INSTANCE_ID,
-        KafkaError.UNRELEASED_INSTANCE_ID,
-    }
-)
 
 
 class StopRequest:
@@ -383,33 +358,9 @@ class Owner:
         if self._fatal is not None:
             self._consumer_error(self._fatal)
 
-    def _instance_is_taken(self) -> bool:
-        """The client says no more than "fatal"; for a static member that is mostly fencing."""
-        return (
-            self._settings.slot_is_given
-            and self._consumer is not None
-            and membership.held_by_another(self._settings, self._consumer.memberid())
-        )
-
     def _consumer_error(self, error: KafkaError) -> None:
-        """Informational, or the end of this process."""
-        if error.code() in _LOST:
-            raise RecordsLostError(
-                "the position in a partition is gone: records were deleted before they were read "
-                "(retention or truncation). Nothing was skipped; find out what is missing before "
-                "the group's offsets are moved"
-            )
-        if error.code() in _FENCED or (
-            error.code() == KafkaError._FATAL and self._instance_is_taken()
-        ):
-            raise FencedError(
-                "fenced: another process has this one's group instance id. Give each process of a "
-                "group a slot of its own (setting slot)"
-            )
-        if error.code() in _INFORMATIONAL or (error.retriable() and not error.fatal()):
-            log.warning("consumer", error=error.name())
-            return
-        raise BrokerError(f"the consumer cannot go on: {error.name()}")
+        assert self._consumer is not None  # its errors come through it
+        consumer_errors.judge(error, self._settings, self._consumer.memberid())
 
 
 def _expiry(record: Record) -> datetime | None:

@@ -1,6 +1,6 @@
 """From answers to the records that are published for them: results, errors, dead letters.
 
-Pure: no Kafka, no clock but the one handed in. DESIGN: every decision of a consumed record ends
+Pure: no Kafka, no clock but the one handed in. Every decision of a consumed record ends
 in exactly one result or error, and a record with any error is kept whole as one dead letter.
 """
 

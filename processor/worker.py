@@ -25,7 +25,7 @@ from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome
 
 log = structlog.get_logger()
 
-# DESIGN rule 4: a device that does not come back to its baseline is replaced, but not for ever.
+# A device that does not come back to its baseline is replaced, but not for ever.
 _MEMORY_REPLACEMENTS = 3
 _MEMORY_WINDOW_SECONDS = 600.0
 # So many engines lost in a row without one outcome: the fault is not in the requests.

@@ -117,7 +117,7 @@ class Device(ABC):
     def settle(self) -> MemoryReport:
         """Give back what the last group left and measure. The caller has dropped its tensors.
 
-        At baseline means (DESIGN rule 4) allocated and reserved within their slack of the
+        At baseline means allocated and reserved within their slack of the
         baseline. The allocator's cache is emptied only when reserved exceeds that: emptying
         costs milliseconds and the next group would ask for the same again.
         """
