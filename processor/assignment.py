@@ -80,11 +80,14 @@ class Assignment:
         self._gone("partitions lost", partitions)
 
     def _gone(self, event: str, partitions: list[TopicPartition]) -> None:
-        for one in partitions:
-            self._tracker.removed((one.topic, one.partition))
-        self._removed()
-        if partitions:
-            log.info(event, partitions=_names(partitions))
+        try:
+            for one in partitions:
+                self._tracker.removed((one.topic, one.partition))
+            self._removed()
+            if partitions:
+                log.info(event, partitions=_names(partitions))
+        except Exception as error:  # noqa: BLE001  (writing the log can fail, too)
+            self._kept = self._kept or error
 
     @staticmethod
     def _committed(consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:

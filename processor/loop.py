@@ -7,6 +7,7 @@ it is the heartbeat that keeps the partitions.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing.connection
 import signal
 import time
@@ -40,6 +41,7 @@ _FETCH = 500  # records taken from the client at once
 _BUSY_SECONDS = 0.005
 _IDLE_SECONDS = 0.2
 _START_SECONDS = 60.0
+_FLUSH_SECONDS = 5.0
 
 
 class StopRequest:
@@ -154,11 +156,13 @@ class Owner:
             self._turn(taking=False)
 
     def _close(self) -> None:
+        """Consumer, then producer, then engine: each is closed whatever the ones before raise."""
         consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            consumer.close()
-        self._publisher.close(Deadline(5.0))
-        self._worker.close()
+        with contextlib.ExitStack() as closing:
+            closing.callback(self._worker.close)
+            closing.callback(self._publisher.close, Deadline(_FLUSH_SECONDS))
+            if consumer is not None:
+                closing.callback(consumer.close)
 
     # --- one turn
 

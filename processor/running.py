@@ -14,6 +14,7 @@ from typing import Any
 
 from processor.deadline import Deadline
 from processor.errors import EngineFailedError
+from processor.tied import start_tied
 
 _JOIN_SECONDS = 10.0
 _LAST_LINES = 20
@@ -30,11 +31,12 @@ class RunningProcessor:
         for name, value in flags.items():
             text = json.dumps(value) if isinstance(value, dict) else str(value)
             command += ["--set", f"{name}={text}"]
-        self.process = subprocess.Popen(
+        self.process = start_tied(
             command,
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"} | dict(environment or {}),
+            death_signal=signal.SIGTERM,
+            own_group=False,
+            errors=subprocess.PIPE,
+            environment=os.environ | {"PYTHONUNBUFFERED": "1"} | dict(environment or {}),
         )
         self.events: list[dict[str, Any]] = []
         self.other_lines: list[str] = []

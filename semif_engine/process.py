@@ -6,6 +6,7 @@ ends, and cannot stop the owner from polling.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import multiprocessing
@@ -104,6 +105,9 @@ class EngineProcess:
             ours.send(self._config)  # fits the pipe's buffer
         self._process, self._connection, self._lifeline = process, ours, lifeline
         self._info, self._busy = None, False
+        # An owner that ends without `close` would wait for ever at its exit: multiprocessing sends
+        # SIGTERM, which the child ignores, and joins.
+        atexit.register(self.kill)
 
     def poll_ready(self, timeout: float = 0.0) -> EngineInfo | None:
         """What the engine says of itself once it is ready; None if it is not after `timeout` s.
@@ -194,6 +198,7 @@ class EngineProcess:
                 end.close()
         self._process = self._connection = self._lifeline = None
         self._info, self._busy = None, False
+        atexit.unregister(self.kill)
 
     def _receive(self, timeout: float) -> object | None:
         connection = self.connection

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from tests.support.child import start_tied
+from processor.tied import start_tied
 from tests.support.kafka_jars import JarsUnavailable, ToolMissing
 from tests.support.local_kafka import BrokerFailed, LocalKafka
 from tests.support.ports import NoFreePort

@@ -20,8 +20,8 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from processor.tied import start_tied
 from tests.support import kafka_jars
-from tests.support.child import start_tied
 from tests.support.ports import Port
 from tests.support.scratch import Scratch
 

@@ -296,3 +296,29 @@ def test_an_unexpected_error_is_logged_without_its_text(caplog: pytest.LogCaptur
     assert "ValueError" in caplog.text
     assert "in work" in caplog.text
     assert "invalid literal" not in caplog.text
+
+
+FORGETFUL = """
+import sys
+from pathlib import Path
+from semif_engine.process import EngineProcess
+from semif_engine.types import EngineConfig
+
+engine = EngineProcess(EngineConfig(model=sys.argv[1]))
+engine.start()
+engine.wait_ready(60)
+print(engine.pid, flush=True)
+raise SystemExit("an owner that forgets to close")
+"""
+
+
+def test_an_owner_that_forgets_to_close_still_ends(config: EngineConfig) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORGETFUL, config.model],
+        capture_output=True,
+        text=True,
+        timeout=90,  # it waited for ever
+        check=False,
+    )
+    assert done.returncode == 1
+    assert not Path(f"/proc/{int(done.stdout)}").exists()

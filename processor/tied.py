@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO
 
 # argv: parent's pid, signal, program, arguments. The parent may have died before the request.
@@ -37,12 +37,15 @@ def start_tied(
     death_signal: signal.Signals,
     own_group: bool,
     output: IO[bytes] | None = None,
+    errors: int | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
     """Start `command`; its pid is the program's own. Exit code 127: it could not be started.
 
     The child gets `death_signal` when the calling *thread* ends: call it from a thread that
     lives as long as the child should. `own_group`: a process group of its own, so that a
-    terminal's Ctrl-C does not reach it. `output` takes stdout and stderr.
+    terminal's Ctrl-C does not reach it. `output` takes stdout and stderr;
+    without it `errors` may be subprocess.PIPE, for stderr alone.
     """
     return subprocess.Popen(
         [
@@ -56,7 +59,8 @@ def start_tied(
             *command,
         ],
         process_group=0 if own_group else None,
-        stdin=subprocess.DEVNULL if output is not None else None,
+        stdin=subprocess.DEVNULL if output is not None or errors is not None else None,
         stdout=output,
-        stderr=subprocess.STDOUT if output is not None else None,
+        stderr=subprocess.STDOUT if output is not None else errors,
+        env=None if environment is None else dict(environment),
     )
