@@ -4,6 +4,7 @@ only the engine's own process ever imports torch.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -59,6 +60,10 @@ def main() -> NoReturn:
     except ProcessorError as error:
         print(f"semif-kafka: {error}", file=sys.stderr)
         sys.exit(int(error.exit_code))
+    except BrokenPipeError:
+        # Whoever read the output, such as `head`, has enough; Python's own flush at exit has not.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(int(ExitCode.UNEXPECTED))
     sys.exit(0)
 
 

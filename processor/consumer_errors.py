@@ -66,7 +66,7 @@ def _held_by_another(settings: Settings, member_id: str) -> bool:
 
     False where the broker does not say: the answer only chooses between two ways to exit.
     """
-    client = AdminClient(kafka_config.admin(settings))
+    client = kafka_config.open_client(AdminClient, kafka_config.admin(settings))
     future = client.describe_consumer_groups([settings.group], request_timeout=_SECONDS)[
         settings.group
     ]

@@ -8,17 +8,35 @@ with late, short transactions; a user's own properties go on top, except those i
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
+from confluent_kafka import KafkaException
 
 from processor.errors import SettingsError
 from processor.settings import Settings
 
 log = structlog.get_logger()
 
+T = TypeVar("T")
+
 # Headroom for the record's framing above key, value and headers when produced.
 _RECORD_OVERHEAD = 64 * 2**10
+
+
+def open_client(factory: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
+    """A client of librdkafka. Raises SettingsError where a property is refused.
+
+    librdkafka's own sentence may quote a value, so it is not repeated.
+    """
+    try:
+        return factory(config)
+    except KafkaException as exception:
+        names = sorted(name for name, value in config.items() if isinstance(value, str))
+        raise SettingsError(
+            f"librdkafka refuses a property ({exception.args[0].name()}): no such name, a value "
+            f"it does not take, or a missing file. Properties given as text: {', '.join(names)}"
+        ) from None
 
 
 def _user(settings: Settings, *more: dict[str, Any]) -> dict[str, str]:

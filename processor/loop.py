@@ -127,7 +127,9 @@ class Owner:
         while not self._worker.wait(_IDLE_SECONDS):
             if self._stop:
                 return
-        consumer = Consumer(kafka_config.consumer(self._settings, error_cb=self._on_error))
+        consumer = kafka_config.open_client(
+            Consumer, kafka_config.consumer(self._settings, error_cb=self._on_error)
+        )
         outputs = (
             self._settings.results_topic,
             self._settings.errors_topic,

@@ -171,7 +171,10 @@ class TransactionalPublisher(_Base):
     def __init__(self, settings: Settings) -> None:
         self._fatal: KafkaError | None = None
         super().__init__(
-            settings, Producer(kafka_config.producer(settings, error_cb=self._on_error))
+            settings,
+            kafka_config.open_client(
+                Producer, kafka_config.producer(settings, error_cb=self._on_error)
+            ),
         )
 
     def _on_error(self, error: KafkaError) -> None:
@@ -278,7 +281,10 @@ class PlainPublisher(_Base):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(
-            settings, Producer(kafka_config.producer(settings, error_cb=lambda _: None))
+            settings,
+            kafka_config.open_client(
+                Producer, kafka_config.producer(settings, error_cb=lambda _: None)
+            ),
         )
 
     def start(self, deadline: Deadline) -> None:

@@ -79,7 +79,9 @@ class Sender:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._producer = Producer(kafka_config.plain_producer(settings, "submit"))
+        self._producer = kafka_config.open_client(
+            Producer, kafka_config.plain_producer(settings, "submit")
+        )
         self._failed: KafkaError | None = None
         self.confirmed = 0
 

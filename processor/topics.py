@@ -86,7 +86,7 @@ def create(settings: Settings, partitions: int, replication: int) -> list[Findin
 
     Raises BrokerError if the broker cannot be reached or refuses.
     """
-    client = AdminClient(kafka_config.admin(settings))
+    client = kafka_config.open_client(AdminClient, kafka_config.admin(settings))
     wanted = [
         NewTopic(
             role.name,
@@ -131,7 +131,7 @@ def inspect(settings: Settings) -> list[Finding]:
     The ledger of replays is looked at only if it exists: the processor itself does without it.
     Raises BrokerError if the broker cannot be reached.
     """
-    client = AdminClient(kafka_config.admin(settings))
+    client = kafka_config.open_client(AdminClient, kafka_config.admin(settings))
     wanted = roles(settings)
     described = _described(client, [role.name for role in wanted])
     findings = []

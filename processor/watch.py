@@ -38,7 +38,7 @@ class Watcher:
     def __init__(self, settings: Settings, *, from_beginning: bool) -> None:
         """Positions are fixed before this returns. Raises BrokerError without broker or topics."""
         self._errors_topic = settings.errors_topic
-        self._consumer = Consumer(kafka_config.reader(settings, "watch"))
+        self._consumer = kafka_config.open_client(Consumer, kafka_config.reader(settings, "watch"))
         self._ends: set[tuple[str, int]] = set()
         self._assigned: list[TopicPartition] = []
         start = OFFSET_BEGINNING if from_beginning else OFFSET_END

@@ -46,6 +46,10 @@ def test_help_teaches_with_an_example(command: list[str]) -> None:
         (["run", "--model", "x", "--kafka", "nonsense"], "--kafka takes name=value"),
         (["run", "--set", "nonsense=1"], "nonsense"),
         (["run", "--config", "no-such-file.toml"], "no-such-file.toml does not exist"),
+        (["run", "--model", "x", "--kafka", "no.such=1"], "no.such"),
+        (["submit", "--file", "-", "--kafka", "no.such=1"], "no.such"),
+        (["watch", "--kafka", "security.protocol=hunter2"], "librdkafka refuses a property"),
+        (["topics", "check", "--kafka", "security.protocol=hunter2"], "security.protocol"),
         (["submit"], "--state, --question, --option missing"),
         (["submit", "--file", "no-such-file"], "no-such-file cannot be read"),
         (["submit", "--file", "x", "--state", "y"], "--file and --state do not go together"),
@@ -57,6 +61,7 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(arguments: list[str], said:
     assert done.returncode == ExitCode.USAGE
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert "hunter2" not in done.stderr
 
 
 def test_an_unreachable_broker_is_exit_code_3() -> None:
