@@ -108,7 +108,25 @@ def create(settings: Settings, partitions: int, replication: int) -> list[Findin
             if exception.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise _broker_error(f"topic {topic.topic} cannot be created", exception) from None
             findings.append(Finding(topic.topic, True, "exists already, left as it is"))
+    _wait_for_leaders(client, [topic.topic for topic in wanted])
     return findings
+
+
+def _wait_for_leaders(client: AdminClient, names: list[str]) -> None:
+    """Created at the controller is not yet known to every broker. Raises BrokerError."""
+    deadline = Deadline(_SECONDS)
+    while True:
+        known = _call(lambda: client.list_topics(timeout=_SECONDS), "metadata").topics
+        if all(
+            name in known
+            and known[name].partitions
+            and all(one.leader >= 0 for one in known[name].partitions.values())
+            for name in names
+        ):
+            return
+        if deadline.expired:
+            raise BrokerError("the new topics have no leaders yet; look at the brokers")
+        time.sleep(_RETRY_SECONDS)
 
 
 def _policy(role: TopicRole) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from confluent_kafka import (
     OFFSET_END,
     Consumer,
     KafkaError,
+    KafkaException,
     TopicPartition,
 )
 
@@ -21,6 +23,7 @@ from processor.errors import BrokerError
 from processor.settings import Settings
 
 _POLL_SECONDS = 0.2
+_END_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,20 @@ class Watcher:
         self._consumer.assign(self._assigned)
 
     def _end(self, one: TopicPartition) -> TopicPartition:
-        _, high = self._consumer.get_watermark_offsets(one, timeout=15.0)
-        return TopicPartition(one.topic, one.partition, high)
+        """Its end now. A partition that was just created, or moves, has no leader for a moment."""
+        deadline = Deadline(_END_SECONDS)
+        while True:
+            try:
+                _, high = self._consumer.get_watermark_offsets(one, timeout=_END_SECONDS)
+            except KafkaException as exception:
+                if deadline.expired:
+                    raise BrokerError(
+                        f"the end of {one.topic}/{one.partition} cannot be had: "
+                        f"{exception.args[0].name()}"
+                    ) from None
+                time.sleep(_POLL_SECONDS)
+            else:
+                return TopicPartition(one.topic, one.partition, high)
 
     def records(self, deadline: Deadline) -> Iterator[Seen | None]:
         """What is published, as it comes, until the deadline; None when nothing came for a while.
