@@ -61,6 +61,8 @@ class GroupBuffer:
 
     def put_back(self, pendings: list[Pending]) -> None:
         """Requests of a group that came to nothing, to be the oldest again, in their order."""
+        # They are in the queue still, marked as taken: once is enough.
+        self._arrival = deque(one for one in self._arrival if not one.taken)
         for pending in reversed(pendings):
             pending.taken = False
             self._arrival.appendleft(pending)

@@ -93,11 +93,14 @@ def consumer(settings: Settings, *, error_cb: Callable[[Any], None]) -> dict[str
     return config | user
 
 
-def producer(settings: Settings, *, error_cb: Callable[[Any], None]) -> dict[str, Any]:
-    """The owner's producer; transactional in mode exactly_once."""
+def producer(settings: Settings) -> dict[str, Any]:
+    """The owner's producer; transactional in mode exactly_once.
+
+    Without error_cb: a fatal error comes as an exception out of the calls, and a callback that
+    looks at it then meets a SystemError.
+    """
     config = plain_producer(settings, "producer") | {
         "linger.ms": 0,  # a transaction's records are all there when it commits
-        "error_cb": error_cb,
     }
     if settings.delivery == "exactly_once":
         timeout_ms = int(settings.transaction_seconds * 1000)

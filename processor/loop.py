@@ -79,6 +79,7 @@ class Owner:
         self._paused = False
         self._fatal: KafkaError | None = None
         self._aborted_since: float | None = None
+        self._closing = False
         self._one_by_one = False
         protocol = settings.kafka_consumer.get("group.protocol") or settings.kafka.get(
             "group.protocol"
@@ -159,12 +160,13 @@ class Owner:
 
     def _close(self) -> None:
         """Consumer, then producer, then engine: each is closed whatever the ones before raise."""
-        consumer, self._consumer = self._consumer, None
+        # Closing revokes; what could be published was, and what is left is read by the next start.
+        self._closing = True
         with contextlib.ExitStack() as closing:
             closing.callback(self._worker.close)
             closing.callback(self._publisher.close, Deadline(_FLUSH_SECONDS))
-            if consumer is not None:
-                closing.callback(consumer.close)
+            if self._consumer is not None:
+                closing.callback(self._consumer.close)
 
     # --- one turn
 
@@ -180,6 +182,16 @@ class Owner:
         self._publish()
 
     def _consume(self) -> list[Any]:
+        try:
+            return self._messages()
+        except KafkaException as exception:
+            self._consumer_error(exception.args[0])
+        except SystemError:
+            # A fatal error while callbacks ran; records may be lost to us, so this is the end.
+            self._consumer_error(KafkaError(KafkaError._FATAL))
+        return []
+
+    def _messages(self) -> list[Any]:
         assert self._consumer is not None
         if self._worker.busy or not self._worker.ready or self._tracker.records:
             # consume() waits all of its timeout unless it gets all it asked for: never let it.
@@ -202,7 +214,7 @@ class Owner:
         self._tracker.received(record)
         try:
             request = parse(record.value, record.headers, key=record.key, limits=self._limits)
-            expiry = _expiry(record)
+            expiry = _expiry(record, request.id)
         except RequestError as refusal:
             self._finish(record, self._outcomes.refused(record, refusal))
             log.info("request refused", origin=record.coordinates, code=refusal.code.value)
@@ -266,6 +278,8 @@ class Owner:
 
     def _publish_before_revoke(self, homes: Sequence[Partition]) -> None:
         """All that is finished of partitions about to go, within the budget of a revoke."""
+        if self._closing:
+            return
         deadline = Deadline(self._settings.revoke_seconds)
         while not deadline.expired and self._publish_batch(homes, deadline):
             pass
@@ -328,7 +342,9 @@ class Owner:
     # --- partitions and errors
 
     def _partitions_came(self) -> None:
-        self._paused = False  # all of the new ones were resumed; the next turn decides
+        # Not the new ones alone: those that stayed would be paused with nobody to resume them.
+        self._paused = False
+        self._consumer_do("resume")
 
     def _drop_stale(self) -> None:
         self._buffer.drop(lambda record: not self._tracker.is_current(record))
@@ -357,8 +373,11 @@ class Owner:
             getattr(self._consumer, verb)(owned)
 
     def _on_error(self, error: KafkaError) -> None:
-        if error.fatal() or error.code() == KafkaError._AUTHENTICATION:
-            self._fatal = error
+        # For a fatal error the client calls this with an exception already set, and looking at
+        # the error raises SystemError; the exception itself then comes out of the poll.
+        with contextlib.suppress(SystemError):
+            if error.fatal() or error.code() == KafkaError._AUTHENTICATION:
+                self._fatal = error
 
     def _check_fatal(self) -> None:
         if self._fatal is not None:
@@ -369,7 +388,7 @@ class Owner:
         consumer_errors.judge(error, self._settings, self._consumer.memberid())
 
 
-def _expiry(record: Record) -> datetime | None:
+def _expiry(record: Record, request_id: str) -> datetime | None:
     """When the request expires; None: never. Raises RequestError for an unreadable header."""
     if not h.has(record.headers, h.EXPIRES_AT):
         return None
@@ -380,6 +399,7 @@ def _expiry(record: Record) -> datetime | None:
             ErrorCode.INVALID_REQUEST,
             f"header {h.EXPIRES_AT}: must be an RFC 3339 time with its zone",
             f"header {h.EXPIRES_AT}",
+            request_id,
         ) from None
 
 

@@ -9,7 +9,8 @@ Errors are asked in one order: fatal, abort, retriable, anything else. Only the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import structlog
@@ -90,6 +91,18 @@ def make(settings: Settings) -> Publisher:
     return PlainPublisher(settings)
 
 
+@contextlib.contextmanager
+def _fatal_is_told_later() -> Iterator[None]:
+    """Around callbacks, and around calls that run them (poll, flush).
+
+    On a fatal error the client sets its exception and then runs the callbacks all the same;
+    whatever they look at raises SystemError, and so does the call they ran in. The next
+    transactional call says properly what is fatal.
+    """
+    with contextlib.suppress(SystemError):
+        yield
+
+
 class _Deliveries:
     """Delivery reports of one batch. Callbacks only note; nothing is raised in them."""
 
@@ -101,23 +114,27 @@ class _Deliveries:
     def callback(self, message: Outgoing) -> Callable[[KafkaError | None, Any], None]:
         def delivered(error: KafkaError | None, _: Any) -> None:
             self.outstanding -= 1
-            if error is None or error.code() in _PURGED:
-                return
-            if error.code() in _TOO_LARGE:
-                self.too_large.append(message)
-            elif self.failed is None or error.code() in _CONFIGURATION:
-                self.failed = error
+            with _fatal_is_told_later():
+                self._note(message, error)
 
         self.outstanding += 1
         return delivered
+
+    def _note(self, message: Outgoing, error: KafkaError | None) -> None:
+        if error is None or error.code() in _PURGED:
+            return
+        if error.code() in _TOO_LARGE:
+            self.too_large.append(message)
+        elif self.failed is None or error.code() in _CONFIGURATION:
+            self.failed = error
 
 
 class _Base:
     """What both modes share: producing a batch with its delivery reports."""
 
-    def __init__(self, settings: Settings, producer: Producer) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._producer = producer
+        self._producer = kafka_config.open_client(Producer, kafka_config.producer(settings))
 
     def _produce(
         self, messages: Sequence[Outgoing], deadline: Deadline, *, one_by_one: bool
@@ -126,7 +143,7 @@ class _Base:
         deliveries = _Deliveries()
         for message in messages:
             if one_by_one:
-                self._producer.flush(deadline.remaining(_CALL_SECONDS))
+                self._flush(deadline)
                 if deliveries.too_large:
                     break
             callback = deliveries.callback(message)
@@ -156,13 +173,24 @@ class _Base:
             except BufferError:
                 if deadline.expired:
                     raise PublishAborted("the producer's queue stayed full") from None
-                self._producer.poll(0.1)
+                self._poll(0.1)
             else:
-                self._producer.poll(0)
+                self._poll(0)
                 return
 
+    def _poll(self, seconds: float) -> None:
+        with _fatal_is_told_later():
+            self._producer.poll(seconds)
+
+    def _flush(self, deadline: Deadline) -> None:
+        with _fatal_is_told_later():
+            self._producer.flush(deadline.remaining(_CALL_SECONDS))
+
     def close(self, deadline: Deadline) -> None:
-        self._producer.flush(deadline.remaining(_CALL_SECONDS))
+        try:
+            self._flush(deadline)
+        except KafkaException as exception:  # a fenced producer raises it from every flush
+            log.debug("closing the producer", error=exception.args[0].name())
 
 
 class TransactionalPublisher(_Base):
@@ -170,16 +198,7 @@ class TransactionalPublisher(_Base):
 
     def __init__(self, settings: Settings) -> None:
         self._fatal: KafkaError | None = None
-        super().__init__(
-            settings,
-            kafka_config.open_client(
-                Producer, kafka_config.producer(settings, error_cb=self._on_error)
-            ),
-        )
-
-    def _on_error(self, error: KafkaError) -> None:
-        if error.fatal():
-            self._fatal = error
+        super().__init__(settings)
 
     def start(self, deadline: Deadline) -> None:
         try:
@@ -239,7 +258,9 @@ class TransactionalPublisher(_Base):
 
     def _raise_unless_abortable(self, error: KafkaError) -> None:
         """The first and the last question: fatal, or neither abortable nor retriable."""
-        if error.fatal() or self._fatal is not None:
+        if error.fatal():
+            self._fatal = error
+        if self._fatal is not None:
             cause = self._fatal or error
             if cause.code() in _CONFIGURATION or error.code() in _CONFIGURATION:
                 raise _configuration(error)
@@ -279,14 +300,6 @@ class TransactionalPublisher(_Base):
 class PlainPublisher(_Base):
     """Mode at_least_once."""
 
-    def __init__(self, settings: Settings) -> None:
-        super().__init__(
-            settings,
-            kafka_config.open_client(
-                Producer, kafka_config.producer(settings, error_cb=lambda _: None)
-            ),
-        )
-
     def start(self, deadline: Deadline) -> None:
         """Nothing to fence: a second process of the group shares the partitions."""
 
@@ -296,7 +309,7 @@ class PlainPublisher(_Base):
         try:
             deliveries = self._produce(batch.messages(), deadline, one_by_one=one_by_one)
             while deliveries.outstanding and not deadline.expired:
-                self._producer.flush(deadline.remaining(_CALL_SECONDS))
+                self._flush(deadline)
         except KafkaException as exception:
             raise _plain_failure(exception.args[0]) from None
         if deliveries.too_large:

@@ -204,7 +204,7 @@ class EngineProcess:
         connection = self.connection
         try:
             return connection.recv() if connection.poll(timeout) else None
-        except (EOFError, ConnectionResetError, BrokenPipeError):
+        except (EOFError, OSError):  # OSError: the end came in the middle of a message
             raise EngineDied(self._exitcode()) from None
 
     def _take(self, message: object | None) -> GroupOutcome | None:

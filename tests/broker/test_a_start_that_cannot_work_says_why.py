@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.support.answers import wait_for_outcomes
+from tests.support.kafka_io import Outgoing, produce
 from tests.support.ports import Port
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
+from tests.support.requests import single
 from tests.support.topics import Topics, TopicSet
 
 NOWHERE = TopicSet("none.requests", "none.results", "none.errors", "none.dead", "none.replays")
@@ -74,14 +79,22 @@ def test_with_topics_that_would_lose_records(
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("given", [{"slot": 3}, {}])
 def test_a_second_process_on_the_same_slot_fences_the_first(
-    bootstrap: str, topics: Topics, group_id: str, tiny_model: Path
+    bootstrap: str, topics: Topics, group_id: str, tiny_model: Path, given: dict[str, int]
 ) -> None:
-    names = topics.create_set(partitions=1)
-    with processor(bootstrap, names, group_id, tiny_model, slot=3) as first:
+    """With a slot the members of the group are static; without, only the producers collide."""
+    names = topics.create_set(partitions=2)
+    request = Outgoing(json.dumps(single("r")).encode(), b"k")
+    with processor(bootstrap, names, group_id, tiny_model, **given) as first:
         first.wait_for("partitions assigned", READY_SECONDS)
-        with processor(bootstrap, names, group_id, tiny_model, slot=3) as second:
-            assert first.wait(READY_SECONDS) == 4
+        with processor(bootstrap, names, group_id, tiny_model, **given) as second:
             second.wait_for("partitions assigned", READY_SECONDS)
+            for number in range(2):  # whichever of them owns the partition
+                produce(bootstrap, names.requests, [replace(request, partition=number)])
+            assert first.wait(READY_SECONDS) == 4
+            found = wait_for_outcomes(second, bootstrap, names, [("r", "r")])
             second.stop(STOP_SECONDS)
     assert "slot" in first.other_lines[-1]
+    assert not any("Traceback" in line for line in first.other_lines)
+    assert found.answered()["r", "r"] <= 2

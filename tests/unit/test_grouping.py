@@ -103,3 +103,13 @@ def test_every_request_leaves_exactly_once(states: list[str], size: int, returns
         left += [offset for offset in offsets(group) if offset not in offsets(back)]
     assert sorted(left) == list(range(len(states)))
     assert (buffer.records, buffer.bytes, list(buffer)) == (0, 0, [])
+
+
+def test_what_was_put_back_is_there_once_and_can_be_dropped() -> None:
+    buffer = GroupBuffer()
+    for offset in range(2):
+        buffer.append(pending(offset, single(str(offset))))
+    buffer.put_back(buffer.take(2))
+    assert [one.record.offset for one in buffer] == [0, 1]
+    assert buffer.drop(lambda _: True) == 2
+    assert (buffer.records, list(buffer), buffer.take(512)) == (0, [], [])

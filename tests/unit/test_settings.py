@@ -72,7 +72,7 @@ def test_properties_reach_their_clients(monkeypatch: pytest.MonkeyPatch, tmp_pat
         kafka_files={"sasl.password": str(password)},
     )
     consumer = kafka_config.consumer(loaded, error_cb=lambda _: None)
-    producer = kafka_config.producer(loaded, error_cb=lambda _: None)
+    producer = kafka_config.producer(loaded)
     admin = kafka_config.admin(loaded)
     for config in (consumer, producer, admin):
         assert config["security.protocol"] == "SASL_SSL"
@@ -84,10 +84,10 @@ def test_properties_reach_their_clients(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_the_transactional_producer_is_quick_to_ask_again() -> None:
-    producer = kafka_config.producer(settings.load(slot=3), error_cb=lambda _: None)
+    producer = kafka_config.producer(settings.load(slot=3))
     assert producer["retry.backoff.ms"] == 2
     assert producer["transactional.id"] == "semif-kafka-3"
-    plain = kafka_config.producer(settings.load(delivery="at_least_once"), error_cb=lambda _: None)
+    plain = kafka_config.producer(settings.load(delivery="at_least_once"))
     assert "transactional.id" not in plain
 
 

@@ -1,0 +1,25 @@
+"""An engine that dies in the middle of sending: a death like any other. The pipe is real, the
+child a thread that stops writing."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import struct
+
+import pytest
+
+from semif_engine.errors import EngineDied
+from semif_engine.process import EngineProcess
+from semif_engine.types import EngineConfig
+
+
+def test_an_outcome_cut_short_is_a_death() -> None:
+    ours, theirs = multiprocessing.Pipe()
+    engine = EngineProcess(EngineConfig(model="none"))
+    engine._connection = ours
+    # The length that multiprocessing writes before a message, and less than it promises.
+    os.write(theirs.fileno(), struct.pack("!i", 1000) + b"half")
+    theirs.close()
+    with pytest.raises(EngineDied):
+        engine._receive(1.0)
