@@ -23,9 +23,10 @@ from processor.assignment import Assignment
 from processor.deadline import Deadline
 from processor.errors import BrokerError, PublishAborted, SecondSignalError
 from processor.grouping import GroupBuffer, Pending
-from processor.offsets import Tracker
-from processor.outcomes import OutcomeWriter
+from processor.offsets import Entry, Tracker
+from processor.outcomes import OutcomeWriter, Outgoing
 from processor.records import Partition, Record
+from processor.retry import Retry
 from processor.settings import Settings
 from processor.version import VERSION
 from processor.worker import Worker
@@ -78,9 +79,9 @@ class Owner:
         self._writer: OutcomeWriter | None = None
         self._paused = False
         self._fatal: KafkaError | None = None
-        self._aborted_since: float | None = None
+        self._retry = Retry(settings.publish_seconds)
+        self._suspects = publisher.Suspects()
         self._closing = False
-        self._one_by_one = False
         protocol = settings.kafka_consumer.get("group.protocol") or settings.kafka.get(
             "group.protocol"
         )
@@ -273,11 +274,15 @@ class Owner:
         return bool(self._tracker.batch(1, 1))
 
     def _publish(self) -> None:
-        """One transaction, if anything is finished and the gate is open."""
-        self._publish_batch(None, Deadline(self._settings.publish_seconds))
+        """One transaction, if anything is finished, the gate is open and no pause is due."""
+        if self._retry.due:
+            self._publish_batch(None, Deadline(self._settings.publish_seconds))
 
     def _publish_before_revoke(self, homes: Sequence[Partition]) -> None:
-        """All that is finished of partitions about to go, within the budget of a revoke."""
+        """What is finished of partitions about to go, within the budget of a revoke.
+
+        Only a poll cures some aborts, and there is none in here: the first one ends it.
+        """
         if self._closing:
             return
         deadline = Deadline(self._settings.revoke_seconds)
@@ -285,7 +290,7 @@ class Owner:
             pass
 
     def _publish_batch(self, homes: Sequence[Partition] | None, deadline: Deadline) -> bool:
-        """Returns whether there was something that could be tried."""
+        """Returns whether it got on: something is published, or smaller than before."""
         if not self._worker.gate.is_open:
             return False
         batch = self._tracker.batch(
@@ -294,50 +299,47 @@ class Owner:
         if not batch:
             return False
         started = time.monotonic()
+        records = len(batch.messages())
+        suspected = len(self._suspects)
         try:
-            self._publisher.publish(batch, self._consumer, deadline, one_by_one=self._one_by_one)
-        except publisher.RecordsTooLarge as error:
-            if self._one_by_one:
-                for run in batch.entries.values():
-                    for entry in run:
-                        self._shrink(entry, error)
-            self._one_by_one = True  # until it is through: now it is known which record it is
+            self._publisher.publish(batch, self._consumer, deadline, self._suspects)
+        except publisher.RecordsRefused as refusal:
+            self._suspects.add(refusal.suspected)
+            for run in batch.entries.values():
+                for entry in run:
+                    self._shrink(entry, refusal.guilty)
+            self._retry.progress()
             return True
         except PublishAborted as aborted:
-            self._count_abort(aborted)
-            return True
-        self._aborted_since = None
-        self._one_by_one = False
+            if len(self._suspects) < suspected:
+                self._retry.progress()
+            self._retry.failed(str(aborted))
+            return False
+        self._retry.progress()
+        self._suspects = publisher.Suspects()
         self._tracker.published(batch)
         log.info(
             "published",
             requests=batch.records,
-            records=len(batch.messages()),
+            records=records,
             seconds=round(time.monotonic() - started, 4),
         )
         return True
 
-    def _shrink(self, entry: Any, error: publisher.RecordsTooLarge) -> None:
-        refused = [one for one in entry.outcome if any(one is other for other in error.refused)]
+    def _shrink(self, entry: Entry, guilty: Sequence[Outgoing]) -> None:
+        refused = [one for one in entry.outcome or () if any(one is other for other in guilty)]
         if not refused:
             return
-        if entry.shrunk:
-            raise BrokerError(
-                f"topic {refused[0].topic} refuses a record of {refused[0].size} bytes that cannot "
-                "be made smaller: raise its max.message.bytes"
-            )
-        entry.shrunk = True
-        smaller = self._outcomes.too_large(entry.record, entry.outcome, refused)
+        for one in refused:
+            self._suspects.discard(one)
+            if one.smallest:
+                raise BrokerError(
+                    f"topic {one.topic} refuses a record of {one.size} bytes that cannot be made "
+                    "smaller: raise its max.message.bytes (`semif-kafka topics check`)"
+                )
+        smaller = self._outcomes.too_large(entry.record, entry.outcome or (), refused)
         self._tracker.done(entry.record, smaller)
-        log.warning("outcome too large for its topic", origin=entry.record.coordinates)
-
-    def _count_abort(self, aborted: PublishAborted) -> None:
-        now = time.monotonic()
-        self._aborted_since = self._aborted_since or now
-        if now - self._aborted_since > self._settings.publish_seconds:
-            raise BrokerError(
-                f"no publication succeeded for {self._settings.publish_seconds:g} s: {aborted}"
-            )
+        log.warning("outcome refused by its topic", origin=entry.record.coordinates)
 
     # --- partitions and errors
 

@@ -21,8 +21,6 @@ class Entry:
 
     record: Record
     outcome: Sequence[Outgoing] | None = None
-    shrunk: bool = False
-    """The outcome was made smaller, since it did not fit its topic."""
 
     @property
     def outcome_bytes(self) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +22,16 @@ from semif_engine.types import DecisionError
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Why one decision, or with `decision_id` None the whole record, got no result."""
+
+    decision_id: str | None
+    error: DecisionError
+    stage: Stage
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outgoing:
     """A record to be produced. `partition` None: murmur2 of the key."""
 
@@ -30,19 +40,14 @@ class Outgoing:
     value: bytes | None
     headers: h.Headers
     partition: int | None
+    failure: Failure | None = None
+    """What an error record says."""
+    smallest: bool = False
+    """There is no smaller form of it: nothing in it has the size of the producer's choice."""
 
     @property
     def size(self) -> int:
         return len(self.key or b"") + len(self.value or b"") + h.size(self.headers)
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why one decision, or with `decision_id` None the whole record, got no result."""
-
-    decision_id: str | None
-    error: DecisionError
-    stage: Stage
 
 
 class OutcomeWriter:
@@ -57,17 +62,16 @@ class OutcomeWriter:
 
     def refused(self, record: Record, error: RequestError) -> list[Outgoing]:
         """A record that is no request."""
-        failure = Failure(
-            None, DecisionError(error.code, error.message, error.details), Stage.PARSE
-        )
-        return self._outgoing(record, error.request_id, [], [failure], attempts=0)
+        said = DecisionError(error.code, error.message, error.details)
+        failure = Failure(None, said, Stage.PARSE, attempts=0)
+        return self._outgoing(record, error.request_id, [], [failure])
 
     def failed(
         self, record: Record, request: DecisionRequest, error: DecisionError, *, attempts: int
     ) -> list[Outgoing]:
         """A request of which no decision can be answered."""
-        failures = [Failure(one.id, error, Stage.SCORE) for one in request.decisions]
-        return self._outgoing(record, request.id, [], failures, attempts)
+        failures = [Failure(one.id, error, Stage.SCORE, attempts) for one in request.decisions]
+        return self._outgoing(record, request.id, [], failures)
 
     def answered(
         self,
@@ -82,46 +86,40 @@ class OutcomeWriter:
         failures = []
         for decision, answer in zip(request.decisions, answers, strict=True):
             if isinstance(answer, DecisionError):
-                failures.append(Failure(decision.id, answer, Stage.SCORE))
+                failures.append(Failure(decision.id, answer, Stage.SCORE, attempts))
             else:
                 results.append(answer)
-        return self._outgoing(record, request.id, results, failures, attempts)
+        return self._outgoing(record, request.id, results, failures)
 
     def too_large(
         self, record: Record, outcome: Sequence[Outgoing], refused: Sequence[Outgoing]
     ) -> list[Outgoing]:
-        """The outcome again, with the records that did not fit their topic made small.
+        """The outcome again, each record that its topic refused in the next smaller form.
 
-        A result becomes `result_too_large`; a dead letter keeps coordinates and digests.
+        A result becomes the error `result_too_large`; an error gives ids as digests, and no
+        headers of the producer; a dead letter keeps coordinates and digests. The others stay as
+        they are. A refused record must not be `smallest`.
         """
-        request_id = None
-        attempts = 1
-        results = []
+        now = _rfc3339(datetime.now(UTC))
+        again: list[Outgoing] = []
         failures: list[Failure] = []
+        digest_only = False
         for message in outcome:
+            is_refused = any(message is one for one in refused)
             if message.topic == self._settings.deadletters_topic:
+                digest_only = is_refused or message.smallest
                 continue
-            content = json.loads(message.value or b"null")
-            request_id = content["request"]["id"]
-            if any(message is one for one in refused):
-                error = DecisionError(
-                    ErrorCode.RESULT_TOO_LARGE,
-                    f"the outcome has {message.size} bytes and does not fit topic {message.topic}",
-                    {"size": message.size, "topic": message.topic},
-                )
-                failures.append(Failure(content.get("id"), error, Stage.PUBLISH))
-            elif message.topic == self._settings.errors_topic:
-                error = DecisionError(
-                    ErrorCode(content["code"]), content["message"], content["details"]
-                )
-                failures.append(Failure(content["id"], error, Stage(content["stage"])))
-                attempts = content["attempts"]
-            else:
-                results.append({k: v for k, v in content.items() if k != "request"})
-        letter_refused = any(one.topic == self._settings.deadletters_topic for one in refused)
-        return self._outgoing(
-            record, request_id, results, failures, attempts, digest_only=letter_refused
-        )
+            if is_refused and message.failure is None:
+                content = json.loads(message.value or b"")
+                failure = Failure(content["id"], _refusal(message), Stage.PUBLISH, attempts=1)
+                message = self._error(record, content["request"]["id"], failure, now)
+            elif is_refused and message.failure is not None:
+                message = self._smallest_error(record, message.failure, now)
+            again.append(message)
+            if message.failure is not None:
+                failures.append(message.failure)
+        again.append(self._dead_letter(record, failures, now, digest_only))
+        return again
 
     def _outgoing(
         self,
@@ -129,34 +127,51 @@ class OutcomeWriter:
         request_id: str | None,
         results: Sequence[dict[str, Any]],
         failures: Sequence[Failure],
-        attempts: int,
-        *,
-        digest_only: bool = False,
     ) -> list[Outgoing]:
         now = _rfc3339(datetime.now(UTC))
         headers = self._outcome_headers(record, self._kept(record))
-        reference = record.reference(request_id, self._limits)
+        reference = record.reference(request_id, self._limits).model_dump()
         outgoing = []
         for result in results:
-            value = result | {"request": reference.model_dump()}
-            outgoing.append(self._to(self._settings.results_topic, record, _dump(value), headers))
-        for failure in failures:
-            error = ErrorRecord(
-                code=failure.error.code,
-                message=failure.error.message,
-                retriable=failure.error.code.retriable,
-                stage=failure.stage,
-                attempts=attempts,
-                at=now,
-                id=failure.decision_id,
-                request=reference,
-                details=dict(failure.error.details),
-            )
-            value = error.model_dump(mode="json")
-            outgoing.append(self._to(self._settings.errors_topic, record, _dump(value), headers))
+            value = _dump(result | {"request": reference})
+            outgoing.append(self._to(self._settings.results_topic, record, value, headers))
+        outgoing += [self._error(record, request_id, failure, now) for failure in failures]
         if failures:
-            outgoing.append(self._dead_letter(record, failures, attempts, now, digest_only))
+            outgoing.append(self._dead_letter(record, failures, now, digest_only=False))
         return outgoing
+
+    def _error(
+        self, record: Record, request_id: str | None, failure: Failure, now: str
+    ) -> Outgoing:
+        error = ErrorRecord(
+            code=failure.error.code,
+            message=failure.error.message,
+            retriable=failure.error.code.retriable,
+            stage=failure.stage,
+            attempts=failure.attempts,
+            at=now,
+            id=failure.decision_id,
+            request=record.reference(request_id, self._limits),
+            details=dict(failure.error.details),
+        )
+        headers = self._outcome_headers(record, self._kept(record))
+        value = _dump(error.model_dump(mode="json"))
+        made = self._to(self._settings.errors_topic, record, value, headers)
+        return replace(made, failure=failure)
+
+    def _smallest_error(self, record: Record, failure: Failure, now: str) -> Outgoing:
+        """The error where not even its full form fits: the decision's id is a digest."""
+        message = h.encode(failure.error.message, limit=h.ERROR_MESSAGE_LIMIT).decode()
+        details: dict[str, Any] = {}
+        if failure.decision_id is not None:
+            digest = hashlib.sha256(failure.decision_id.encode()).hexdigest()
+            details["id_sha256"] = digest
+        small = replace(
+            failure, decision_id=None, error=DecisionError(failure.error.code, message, details)
+        )
+        made = self._error(record, None, small, now)
+        headers = self._outcome_headers(record, [])
+        return replace(made, headers=headers, failure=failure, smallest=True)
 
     def _to(self, topic: str, record: Record, value: bytes | None, headers: h.Headers) -> Outgoing:
         return Outgoing(topic, self._key(record), value, headers, self._partition(topic, record))
@@ -196,7 +211,6 @@ class OutcomeWriter:
         self,
         record: Record,
         failures: Sequence[Failure],
-        attempts: int,
         now: str,
         digest_only: bool,
     ) -> Outgoing:
@@ -207,7 +221,7 @@ class OutcomeWriter:
         extra: list[tuple[str, str | None]] = [
             (h.ERROR_CODE, first.error.code.value),
             (h.ERROR_STAGE, first.stage.value),
-            (h.ATTEMPTS, str(attempts)),
+            (h.ATTEMPTS, str(first.attempts)),
             (h.FIRST_FAILED_AT, h.text(kept, h.FIRST_FAILED_AT) or now),
             (h.LAST_FAILED_AT, now),
             (
@@ -233,7 +247,17 @@ class OutcomeWriter:
             value = None
         if record.key is not None and self._key(record) is None:
             headers.append((h.KEY_SHA256, hashlib.sha256(record.key).hexdigest().encode()))
-        return self._to(self._settings.deadletters_topic, record, value, headers)
+        letter = self._to(self._settings.deadletters_topic, record, value, headers)
+        return replace(letter, smallest=digest_only)
+
+
+def _refusal(message: Outgoing) -> DecisionError:
+    return DecisionError(
+        ErrorCode.RESULT_TOO_LARGE,
+        f"the result of {message.size} bytes is refused by topic {message.topic}: over its "
+        "max.message.bytes, or against a rule of the broker",
+        {"size": message.size, "topic": message.topic},
+    )
 
 
 def _dump(value: Mapping[str, Any]) -> bytes:

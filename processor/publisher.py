@@ -10,8 +10,8 @@ Errors are asked in one order: fatal, abort, retriable, anything else. Only the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import structlog
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
@@ -31,7 +31,10 @@ T = TypeVar("T")
 # One call into librdkafka waits no longer than this, so that the deadline is looked at between.
 _CALL_SECONDS = 5.0
 
-_TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD})
+# The record itself is refused; sent again, it would be again.
+_REFUSED = frozenset(
+    {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_RECORD, KafkaError.POLICY_VIOLATION}
+)
 _CONFIGURATION = frozenset(
     {
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -50,16 +53,36 @@ _BY_KEY = -1  # librdkafka's RD_KAFKA_PARTITION_UA: let the partitioner choose
 _PURGED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
 
 
-class RecordsTooLarge(PublishAborted):
-    """Among these records is one that does not fit its topic; published one by one, it is these.
+class RecordsRefused(PublishAborted):
+    """Their topic refuses records, mostly for their size; nothing was published.
 
-    The broker refuses a whole produce batch for its size, so the records that merely travelled
-    together are named too.
+    The broker refuses a whole produce batch, innocent records with it: `guilty` were refused
+    alone, `suspected` in company, and have to be sent alone by the next try.
     """
 
-    def __init__(self, refused: Sequence[Outgoing]) -> None:
-        super().__init__(f"{len(refused)} records do not fit their topic")
-        self.refused = refused
+    def __init__(self, guilty: Sequence[Outgoing], suspected: Sequence[Outgoing]) -> None:
+        super().__init__(f"{len(guilty)} records refused, {len(suspected)} suspected")
+        self.guilty = guilty
+        self.suspected = suspected
+
+
+class Suspects:
+    """Records to be sent alone, each waited for, since they were refused in company."""
+
+    def __init__(self) -> None:
+        self._by_identity: dict[int, Outgoing] = {}
+
+    def __contains__(self, message: Outgoing) -> bool:
+        return id(message) in self._by_identity
+
+    def __len__(self) -> int:
+        return len(self._by_identity)
+
+    def add(self, messages: Iterable[Outgoing]) -> None:
+        self._by_identity.update({id(one): one for one in messages})
+
+    def discard(self, message: Outgoing) -> None:
+        self._by_identity.pop(id(message), None)
 
 
 class Publisher(Protocol):
@@ -68,16 +91,14 @@ class Publisher(Protocol):
     def start(self, deadline: Deadline) -> None:
         """Before the consumer subscribes. Raises BrokerError or FencedError."""
 
-    def publish(
-        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
-    ) -> None:
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline, suspects: Suspects) -> None:
         """Publish the batch and commit its offsets, or neither.
 
-        `one_by_one` waits for each record before the next is sent: slow, and exact about which
-        record is refused. Blocks until the deadline at most.
+        Those of `suspects` are sent alone, and leave them once they are confirmed. Blocks until
+        the deadline at most, but for an abort.
 
         Raises PublishAborted (nothing is visible in mode exactly_once; try again),
-        RecordsTooLarge, BrokerError or FencedError.
+        RecordsRefused, BrokerError or FencedError.
         """
 
     def close(self, deadline: Deadline) -> None:
@@ -107,7 +128,9 @@ class _Deliveries:
     """Delivery reports of one batch. Callbacks only note; nothing is raised in them."""
 
     def __init__(self) -> None:
-        self.too_large: list[Outgoing] = []
+        self.refused: list[Outgoing] = []
+        self.refused_here: list[Outgoing] = []
+        """By the client itself: these never left, and each is guilty."""
         self.failed: KafkaError | None = None
         self.outstanding = 0
 
@@ -120,11 +143,21 @@ class _Deliveries:
         self.outstanding += 1
         return delivered
 
+    @property
+    def any_refused(self) -> bool:
+        return bool(self.refused or self.refused_here)
+
+    def refusal(self) -> RecordsRefused:
+        """What is known of who was refused."""
+        if len(self.refused) == 1:
+            return RecordsRefused([*self.refused_here, *self.refused], [])
+        return RecordsRefused(self.refused_here, self.refused)
+
     def _note(self, message: Outgoing, error: KafkaError | None) -> None:
         if error is None or error.code() in _PURGED:
             return
-        if error.code() in _TOO_LARGE:
-            self.too_large.append(message)
+        if error.code() in _REFUSED:
+            self.refused.append(message)
         elif self.failed is None or error.code() in _CONFIGURATION:
             self.failed = error
 
@@ -137,25 +170,45 @@ class _Base:
         self._producer = kafka_config.open_client(Producer, kafka_config.producer(settings))
 
     def _produce(
-        self, messages: Sequence[Outgoing], deadline: Deadline, *, one_by_one: bool
-    ) -> _Deliveries:
-        """Hand all messages to the client, in order. Raises KafkaException of its own errors."""
-        deliveries = _Deliveries()
+        self,
+        messages: Sequence[Outgoing],
+        deadline: Deadline,
+        suspects: Suspects,
+        deliveries: _Deliveries,
+    ) -> None:
+        """Hand all messages to the client, in order.
+
+        Raises KafkaException of its own errors, and PublishAborted where a suspect was not
+        confirmed in time, or so many were that the transaction would grow too old.
+        """
+        patience = Deadline(self._settings.transaction_seconds / 2)
         for message in messages:
-            if one_by_one:
-                self._flush(deadline)
-                if deliveries.too_large:
-                    break
+            alone = message in suspects
+            if alone:
+                self._confirm(deliveries, deadline)
             callback = deliveries.callback(message)
             try:
                 self._produce_one(message, callback, deadline)
             except KafkaException as error:
                 deliveries.outstanding -= 1
-                if error.args[0].code() not in _TOO_LARGE:
+                if error.args[0].code() not in _REFUSED:
                     raise
-                # The client's own limit: the record never left, the transaction is still good.
-                deliveries.too_large.append(message)
-        return deliveries
+                # The transaction is still good, but for this record.
+                deliveries.refused_here.append(message)
+            if alone:
+                self._confirm(deliveries, deadline)
+                if deliveries.any_refused:
+                    break
+                suspects.discard(message)
+                if patience.expired and suspects:
+                    raise PublishAborted("sending suspects alone, the rest by the next try")
+
+    def _confirm(self, deliveries: _Deliveries, deadline: Deadline) -> None:
+        """Wait for the reports of all that was sent. Raises PublishAborted without them."""
+        while deliveries.outstanding and not deadline.expired:
+            self._flush(deadline)
+        if deliveries.outstanding:
+            raise PublishAborted("the broker did not confirm all records in time")
 
     def _produce_one(
         self, message: Outgoing, callback: Callable[..., None], deadline: Deadline
@@ -207,23 +260,23 @@ class TransactionalPublisher(_Base):
             raise BrokerError(f"transactions cannot be initialised: {error}") from None
         log.info("transactions ready", transactional_id=self._settings.transactional_id)
 
-    def publish(
-        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
-    ) -> None:
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline, suspects: Suspects) -> None:
         offsets = _topic_partitions(batch)
         deliveries = _Deliveries()
         try:
             self._until(lambda _: self._producer.begin_transaction(), deadline)
             try:
-                deliveries = self._produce(batch.messages(), deadline, one_by_one=one_by_one)
+                self._produce(batch.messages(), deadline, suspects, deliveries)
+            except PublishAborted as early:
+                self._abort(deadline, None, str(early))
             except KafkaException as exception:
                 error = exception.args[0]
                 if error.code() != KafkaError._STATE:
                     self._raise_unless_abortable(error)
                 # _STATE: an earlier record has failed meanwhile, and with it the transaction.
                 self._abort(deadline, error)
-            if deliveries.too_large:
-                self._abort(deadline, None)
+            if deliveries.any_refused:
+                self._abort(deadline, None, "records refused")
             # The group's metadata of this moment: the broker compares its generation (KIP-447).
             metadata = consumer.consumer_group_metadata()
             self._until(
@@ -232,8 +285,8 @@ class TransactionalPublisher(_Base):
             )
             self._until(lambda wait: self._producer.commit_transaction(wait), deadline)
         except PublishAborted:
-            if deliveries.too_large:
-                raise RecordsTooLarge(deliveries.too_large) from None
+            if deliveries.any_refused:
+                raise deliveries.refusal() from None
             if deliveries.failed is not None and deliveries.failed.code() in _CONFIGURATION:
                 raise _configuration(deliveries.failed) from None
             raise
@@ -278,7 +331,9 @@ class TransactionalPublisher(_Base):
             raise _configuration(error)
         raise BrokerError(f"the producer cannot go on: {error.name()}")
 
-    def _abort(self, deadline: Deadline, cause: KafkaError | None) -> None:
+    def _abort(
+        self, deadline: Deadline, cause: KafkaError | None, reason: str | None = None
+    ) -> NoReturn:
         """Abort and raise PublishAborted; BrokerError where the cause would only repeat."""
         end = Deadline(max(deadline.remaining(), _CALL_SECONDS))
         while True:
@@ -292,7 +347,7 @@ class TransactionalPublisher(_Base):
                 raise BrokerError(f"a transaction could not be aborted: {error.name()}")
         if cause is not None and cause.code() in _CONFIGURATION:
             raise _configuration(cause)
-        reason = cause.name() if cause is not None else "records too large"
+        reason = reason or (cause.name() if cause is not None else "unknown")
         log.warning("transaction aborted", reason=reason)
         raise PublishAborted(reason)
 
@@ -303,21 +358,18 @@ class PlainPublisher(_Base):
     def start(self, deadline: Deadline) -> None:
         """Nothing to fence: a second process of the group shares the partitions."""
 
-    def publish(
-        self, batch: Batch, consumer: Any, deadline: Deadline, *, one_by_one: bool = False
-    ) -> None:
+    def publish(self, batch: Batch, consumer: Any, deadline: Deadline, suspects: Suspects) -> None:
+        deliveries = _Deliveries()
         try:
-            deliveries = self._produce(batch.messages(), deadline, one_by_one=one_by_one)
-            while deliveries.outstanding and not deadline.expired:
-                self._flush(deadline)
+            self._produce(batch.messages(), deadline, suspects, deliveries)
+            if not deliveries.any_refused:
+                self._confirm(deliveries, deadline)
         except KafkaException as exception:
             raise _plain_failure(exception.args[0]) from None
-        if deliveries.too_large:
-            raise RecordsTooLarge(deliveries.too_large)
+        if deliveries.any_refused:
+            raise deliveries.refusal()
         if deliveries.failed is not None:
             raise _plain_failure(deliveries.failed)
-        if deliveries.outstanding:
-            raise PublishAborted("the broker did not confirm all records in time")
         try:
             committed = consumer.commit(offsets=_topic_partitions(batch), asynchronous=False)
         except KafkaException as exception:

@@ -39,6 +39,8 @@ _COORDINATOR_MOVES = frozenset(
 DEFAULT_PARTITIONS = 6
 # Kafka's default, 1 MiB less a little, is below a request of 1 MiB with its key and headers.
 _FRAMING = 64 * 2**10
+# An error record in its smallest form: a key, coordinates, a message, with room to spare.
+_SMALLEST_ERROR = 64 * 2**10
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def roles(settings: Settings) -> list[TopicRole]:
     return [
         TopicRole(settings.requests_topic, read, False, 0, _sized(request + _FRAMING)),
         TopicRole(settings.results_topic, write, False, 0, _sized(request + _FRAMING)),
-        TopicRole(settings.errors_topic, write, False, 0, _sized(request + _FRAMING)),
+        TopicRole(settings.errors_topic, write, False, _SMALLEST_ERROR, _sized(request + _FRAMING)),
         TopicRole(settings.deadletters_topic, write, False, letter, _sized(letter) | keep),
         TopicRole(settings.replays_topic, (), True, 0),
     ]
@@ -199,8 +201,8 @@ def _config_faults(
     limit = int(config.get("max.message.bytes", 0) or 0)
     if limit and limit < role.least_bytes:
         faults.append(
-            f"max.message.bytes is {limit}, a dead letter of a {settings.max_value_bytes} bytes "
-            f"request needs {role.least_bytes}"
+            f"max.message.bytes is {limit}, for requests of up to {settings.max_value_bytes} bytes "
+            f"it needs {role.least_bytes}"
         )
     return faults
 

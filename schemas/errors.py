@@ -56,7 +56,10 @@ class ErrorRecord(BaseModel):
     stage: Stage = Field(description="Where it failed.")
     attempts: int = Field(ge=0, description="How often the device work was tried.")
     at: str = Field(description="When it failed, RFC 3339 in UTC.")
-    id: str | None = Field(description="The decision's id; null where the record was refused.")
+    id: str | None = Field(
+        description="The decision's id; null where the whole record was refused, or where the id "
+        "is too large to repeat: then `details.id_sha256`."
+    )
     request: RequestRef = Field(description="The record this answers.")
     details: dict[str, Any] = Field(
         default_factory=dict, description="Figures that belong to the code, such as a limit."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from schemas import headers as h
 from tests.support.answers import asked_by, wait_for_outcomes
 from tests.support.kafka_io import Outgoing, produce
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
-from tests.support.requests import single
+from tests.support.requests import shared, single
 from tests.support.topics import Topics
 
 
@@ -29,14 +30,20 @@ def test_too_large(
         },
     )
     wide = [{"id": f"{'x' * 200}{number}", "description": "It did."} for number in range(16)]
+    pair = shared("pair", ["a", "b"])
+    for decision in pair["decisions"]:
+        decision["options"] = wide
+    huge = single("z" * 600_000)  # an error record that repeats such an id does not fit either
     requests = [
         single("good 1"),
+        pair,
         single("wide", options=wide),
         single("good 2"),
         single("long " + "y" * 20_000, workload="gone"),
         single("good 3"),
     ]
-    records = [Outgoing(json.dumps(one).encode(), b"k") for one in requests]
+    digest = hashlib.sha256(b"z" * 600_000).hexdigest()
+    records = [Outgoing(json.dumps(one).encode(), b"k") for one in [huge, *requests]]
     with processor(
         bootstrap,
         names,
@@ -50,11 +57,18 @@ def test_too_large(
         produce(bootstrap, names.requests, records)
         found = wait_for_outcomes(running, bootstrap, names, asked_by(requests))
         running.stop(STOP_SECONDS)
-    assert set(found.answered()) == set(asked_by(requests))
+    assert set(found.answered()) == {*asked_by(requests), ("", None)}
     if delivery == "exactly_once":
         assert set(found.answered().values()) == {1}
     codes = {(error.request.id or "")[:4]: error.code.value for _, error in found.errors}
-    assert codes == {"wide": "result_too_large", "long": "unknown_workload"}
+    assert codes == {
+        "": "result_too_large",
+        "pair": "result_too_large",
+        "wide": "result_too_large",
+        "long": "unknown_workload",
+    }
+    unnamed = [error for _, error in found.errors if error.id is None]
+    assert {error.details["id_sha256"] for error in unnamed} == {digest}
     [letter] = [
         one for one in found.deadletters if h.text(one.headers, h.ERROR_CODE) == "unknown_workload"
     ]

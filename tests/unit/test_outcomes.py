@@ -172,14 +172,15 @@ def test_a_result_too_large_becomes_an_error_and_the_others_stay(writer: Outcome
     made = writer.answered(one, parsed(one), [answer("a"), answer("b")], attempts=1)
     again = writer.too_large(one, made, [made[0]])
     assert [message.topic.removeprefix("semif.") for message in again] == [
-        "results",
         "errors",
+        "results",
         "deadletters",
     ]
-    assert content(again[0])["id"] == "b"
-    assert (content(again[1])["id"], content(again[1])["code"]) == ("a", "result_too_large")
-    assert content(again[1])["stage"] == "publish"
+    assert (content(again[0])["id"], content(again[0])["code"]) == ("a", "result_too_large")
+    assert content(again[0])["stage"] == "publish"
+    assert again[1] is made[1]
     assert again[2].value == one.value
+    assert h.last(again[2].headers, h.FAILED_DECISIONS) == b'{"a":"result_too_large"}'
 
 
 def test_a_dead_letter_too_large_keeps_a_digest(writer: OutcomeWriter) -> None:
@@ -189,3 +190,25 @@ def test_a_dead_letter_too_large_keeps_a_digest(writer: OutcomeWriter) -> None:
     assert content(again[0])["code"] == content(made[0])["code"]
     assert again[1].value is None
     assert h.last(again[1].headers, h.VALUE_SHA256) == hashlib.sha256(b"[]").hexdigest().encode()
+
+
+def test_an_error_too_large_gives_the_id_as_a_digest_and_stays_so(writer: OutcomeWriter) -> None:
+    long_id = "d" * 5000
+    one = record(shared("r" * 5000, [long_id, "b"]), 7, headers=[("own", b"x" * 5000)])
+    made = writer.answered(one, parsed(one), [answer(long_id), answer("b")], attempts=1)
+    first = writer.too_large(one, made, [made[0]])
+    assert content(first[0])["id"] == long_id
+    second = writer.too_large(one, first, [first[0]])
+    assert second[0].smallest
+    assert second[0].size < 2000
+    assert content(second[0])["id"] is content(second[0])["request"]["id"] is None
+    assert content(second[0])["details"] == {
+        "id_sha256": hashlib.sha256(long_id.encode()).hexdigest()
+    }
+    assert h.last(second[0].headers, h.HEADERS_SHA256)
+    assert second[1] is made[1], "what was not refused stays as it is"
+    third = writer.too_large(one, second, [second[1], second[2]])
+    assert third[0] is second[0]
+    assert [content(message)["code"] for message in third[:2]] == ["result_too_large"] * 2
+    assert third[2].smallest
+    assert third[2].size < 2000
