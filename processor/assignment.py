@@ -7,18 +7,21 @@ it after its poll (`raise_kept`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
+from processor.deadline import Deadline
 from processor.offsets import Tracker
 from processor.records import Partition
 
 log = structlog.get_logger()
 
 _COMMITTED_SECONDS = 10.0
+_RETRY_SECONDS = 0.2
 
 
 class Assignment:
@@ -91,10 +94,24 @@ class Assignment:
 
     @staticmethod
     def _committed(consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Where the group is. Raises KafkaException; never an offset that only failed to come.
+
+        A partition whose offset could not be had looks like one without any: taken as such, it
+        would be read from its beginning.
+        """
         if not partitions:
             return []
-        committed: list[TopicPartition] = consumer.committed(partitions, timeout=_COMMITTED_SECONDS)
-        return committed
+        deadline = Deadline(_COMMITTED_SECONDS)
+        while True:
+            found: list[TopicPartition] = consumer.committed(
+                partitions, timeout=deadline.remaining()
+            )
+            errors = [one.error for one in found if one.error is not None]
+            if not errors:
+                return found
+            if deadline.expired or not all(error.retriable() for error in errors):
+                raise KafkaException(errors[0])
+            time.sleep(_RETRY_SECONDS)
 
 
 def _start(committed: TopicPartition) -> TopicPartition:

@@ -44,7 +44,7 @@ Requests come from a Kafka topic; results, errors and dead letters go to three o
     semif-kafka watch --bootstrap broker:9092
 
 Exit codes: 0 clean, 1 unexpected, 2 usage, settings or model, 3 broker or topics, 4 fenced,
-5 engine, 6 stalled, 7 second signal, 8 records lost before they were read.
+5 engine, 6 stalled, 7 second signal, 8 records lost before they were read, 130 interrupted.
 """,
 )
 topics_app = typer.Typer(
@@ -60,6 +60,8 @@ def main() -> NoReturn:
     except ProcessorError as error:
         print(f"semif-kafka: {error}", file=sys.stderr)
         sys.exit(int(error.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(int(ExitCode.INTERRUPTED))
     except BrokenPipeError:
         # Whoever read the output, such as `head`, has enough; Python's own flush at exit has not.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -143,9 +145,9 @@ def run(
         },
     )
     log.configure(loaded.log_level, loaded.log_format)
-    from processor import loop
+    from processor import loop, signals
 
-    stop = loop.StopRequest()
+    stop = signals.StopRequest()
     stop.install()
     loop.run(loaded, stop)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from processor.deadline import Deadline
 from processor.errors import BrokerError, SettingsError
 from processor.options import Form
 from processor.settings import Settings
+from processor.signals import StopRequest
 from processor.watch import Seen, Watcher
 from schemas.request import RequestError
 
@@ -45,7 +46,7 @@ def submit_one(
     line = next(iter(sending.lines([value], settings)))
     if isinstance(line.parsed, RequestError):
         raise SettingsError(f"not sent: {line.parsed.message}")
-    sender = sending.Sender(settings)
+    sender = sending.Sender(settings, _interrupted())
     sender.send(value, key=sending.record_key(line.parsed, key))
     sender.finish()
     print(line.parsed.id)
@@ -55,11 +56,12 @@ def submit_file(settings: Settings, file: Path, key: str | None) -> None:
     """Send every good line. Raises SettingsError at the end if any was bad."""
     refused = 0
     console = Console(stderr=True)
-    sender = sending.Sender(settings)
+    stop = _interrupted()
+    source = _open(file, stop)
+    sender = sending.Sender(settings, stop)
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console
     ) as progress:
-        source = _open(file)
         task = progress.add_task("requests", total=None)
         for line in sending.lines(source, settings):
             if isinstance(line.parsed, RequestError):
@@ -76,9 +78,15 @@ def submit_file(settings: Settings, file: Path, key: str | None) -> None:
         raise SettingsError(f"{refused} lines are no requests")
 
 
-def _open(file: Path) -> Iterable[bytes]:
+def _interrupted() -> Callable[[], bool]:
+    stop = StopRequest()
+    stop.install()
+    return lambda: bool(stop)
+
+
+def _open(file: Path, stop: Callable[[], bool]) -> Iterable[bytes]:
     if str(file) == "-":
-        return sys.stdin.buffer
+        return sending.patient_lines(sys.stdin.fileno(), stop)
     try:
         return file.open("rb")
     except OSError as error:
@@ -107,9 +115,10 @@ def watch(
                 if until_end and watcher.at_end:
                     return True
                 continue
-            if request is not None and seen.content.get("request", {}).get("id") != request:
+            if request is not None and seen.request_id != request:
                 continue
-            text = row(seen) if output is Form.TABLE else json.dumps(seen.content)
+            content = seen.content or {"unreadable": seen.coordinates}
+            text = row(seen) if output is Form.TABLE else json.dumps(content)
             print(text, flush=True)
             shown += 1
             if shown == count:
@@ -127,6 +136,10 @@ _HEADING = f"{'request':<24} {'decision':<20} {'answer':<20} {'p':>6} {'margin':
 def row(seen: Seen) -> str:
     """One record as a line under `_HEADING`."""
     content = seen.content
+    if not content:
+        return f"{_cut('-', 24)} {_cut('-', 20)} {_cut('-', 20)} {'':>6} {'':>8}  " + (
+            f"no record of semif-kafka: {seen.coordinates}"
+        )
     start = f"{_cut(content['request']['id'], 24)} {_cut(content['id'], 20)}"
     if seen.is_error:
         return f"{start} {_cut('-', 20)} {'':>6} {'':>8}  {content['code']}: {content['message']}"

@@ -132,6 +132,8 @@ def _outcomes(watcher: Watcher, processor: RunningProcessor, expected: int) -> l
         if one is None:
             processor.check()
             continue
+        if not one.content:
+            continue
         origin = one.content["request"]
         # At least once may say the same twice; coordinates and id tell.
         seen[origin["partition"], origin["offset"], one.content["id"]] = one

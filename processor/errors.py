@@ -21,6 +21,7 @@ class ExitCode(IntEnum):
     STALLED = 6
     SECOND_SIGNAL = 7
     RECORDS_LOST = 8
+    INTERRUPTED = 130
 
 
 class ProcessorError(Exception):
@@ -57,6 +58,12 @@ class SecondSignalError(ProcessorError):
     """Told twice to stop: did not wait for the work in flight."""
 
     exit_code = ExitCode.SECOND_SIGNAL
+
+
+class StoppedError(ProcessorError):
+    """Ctrl-C in a command that was not done."""
+
+    exit_code = ExitCode.INTERRUPTED
 
 
 class RecordsLostError(ProcessorError):

@@ -31,11 +31,11 @@ def open_client(factory: Callable[[dict[str, Any]], T], config: dict[str, Any]) 
     """
     try:
         return factory(config)
-    except KafkaException as exception:
+    except (KafkaException, TypeError, ValueError, AttributeError):
         names = sorted(name for name, value in config.items() if isinstance(value, str))
         raise SettingsError(
-            f"librdkafka refuses a property ({exception.args[0].name()}): no such name, a value "
-            f"it does not take, or a missing file. Properties given as text: {', '.join(names)}"
+            "librdkafka refuses a property: no such name, a value it does not take, or a missing "
+            f"file. Properties given as text: {', '.join(names)}"
         ) from None
 
 

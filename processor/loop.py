@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing.connection
-import signal
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from processor.outcomes import OutcomeWriter, Outgoing
 from processor.records import Partition, Record
 from processor.retry import Retry
 from processor.settings import Settings
+from processor.signals import StopRequest
 from processor.version import VERSION
 from processor.worker import Worker
 from schemas import headers as h
@@ -43,24 +43,6 @@ _BUSY_SECONDS = 0.005
 _IDLE_SECONDS = 0.2
 _START_SECONDS = 60.0
 _FLUSH_SECONDS = 5.0
-
-
-class StopRequest:
-    """Signals only count; what they mean is up to the loop."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def install(self) -> None:
-        """Take over SIGTERM and SIGINT, before any Kafka client exists."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._handle)
-
-    def _handle(self, *_: object) -> None:
-        self.count += 1
-
-    def __bool__(self) -> bool:
-        return self.count > 0
 
 
 class Owner:
@@ -246,7 +228,7 @@ class Owner:
             return
         for pending, answers in finished.answers:
             outcome = self._outcomes.answered(
-                pending.record, pending.request, answers, attempts=max(1, pending.attempts)
+                pending.record, pending.request, answers, attempts=pending.attempts
             )
             self._finish(pending.record, outcome)
         self._buffer.put_back(

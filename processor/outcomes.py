@@ -193,8 +193,7 @@ class OutcomeWriter:
         if record.headers_lost:
             headers.append((h.HEADERS_LOST, b"1"))
         elif record.headers and not kept:
-            digest = hashlib.sha256(repr(record.headers).encode("utf-8", "surrogatepass"))
-            headers.append((h.HEADERS_SHA256, digest.hexdigest().encode()))
+            headers.append((h.HEADERS_SHA256, h.encode(h.digest(record.headers))))
         headers.append((h.SCHEMA, h.encode(h.SCHEMA_VERSION)))
         headers.append((h.ORIGIN, h.encode(record.coordinates)))
         for name in (h.FIRST_ORIGIN, h.REPLAY_ID):

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 # One call into librdkafka waits no longer than this, so that the deadline is looked at between.
 _CALL_SECONDS = 5.0
+_PAUSE_SECONDS = 0.02
 
 # The record itself is refused; sent again, it would be again.
 _REFUSED = frozenset(
@@ -246,6 +247,17 @@ class _Base:
             log.debug("closing the producer", error=exception.args[0].name())
 
 
+def _unfinished(error: KafkaError) -> NoReturn:
+    raise BrokerError(
+        f"publication did not end within its time: {error.name()}. Nothing is lost: "
+        "what is not committed is read again by the next start"
+    )
+
+
+def _not_begun(error: KafkaError) -> NoReturn:
+    raise PublishAborted(f"no transaction could be begun in time: {error.name()}")
+
+
 class TransactionalPublisher(_Base):
     """Mode exactly_once."""
 
@@ -264,7 +276,7 @@ class TransactionalPublisher(_Base):
         offsets = _topic_partitions(batch)
         deliveries = _Deliveries()
         try:
-            self._until(lambda _: self._producer.begin_transaction(), deadline)
+            self._until(lambda _: self._producer.begin_transaction(), deadline, too_late=_not_begun)
             try:
                 self._produce(batch.messages(), deadline, suspects, deliveries)
             except PublishAborted as early:
@@ -282,6 +294,7 @@ class TransactionalPublisher(_Base):
             self._until(
                 lambda wait: self._producer.send_offsets_to_transaction(offsets, metadata, wait),
                 deadline,
+                too_late=lambda error: self._abort(deadline, error, "offsets not sent in time"),
             )
             self._until(lambda wait: self._producer.commit_transaction(wait), deadline)
         except PublishAborted:
@@ -291,8 +304,17 @@ class TransactionalPublisher(_Base):
                 raise _configuration(deliveries.failed) from None
             raise
 
-    def _until(self, call: Callable[[float], Any], deadline: Deadline) -> None:
-        """Make a transactional call, again while it is retriable and time is left."""
+    def _until(
+        self,
+        call: Callable[[float], Any],
+        deadline: Deadline,
+        too_late: Callable[[KafkaError], NoReturn] = _unfinished,
+    ) -> None:
+        """Make a transactional call, again while it is retriable and time is left.
+
+        `too_late` says what becomes of it then. A commit that nothing is known of can only be
+        left by ending the producer (KIP-98: the transaction's fate is with the coordinator).
+        """
         while True:
             try:
                 call(max(0.1, deadline.remaining(_CALL_SECONDS)))
@@ -304,10 +326,8 @@ class TransactionalPublisher(_Base):
             if error.txn_requires_abort():
                 self._abort(deadline, error)
             if deadline.expired:
-                raise BrokerError(
-                    f"publication did not end within its time: {error.name()}. Nothing is lost: "
-                    "what is not committed is read again by the next start"
-                )
+                too_late(error)
+            self._poll(_PAUSE_SECONDS)  # some retriable errors come at once
 
     def _raise_unless_abortable(self, error: KafkaError) -> None:
         """The first and the last question: fatal, or neither abortable nor retriable."""

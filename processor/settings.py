@@ -6,9 +6,11 @@ Values of Kafka properties may be secrets, so none of them is ever shown.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
+import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,7 +34,8 @@ def parse_bytes(value: object) -> object:
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", value)
         if match and match[2].lower() in _UNITS:
-            return int(float(match[1]) * _UNITS[match[2].lower()])
+            with contextlib.suppress(OverflowError):
+                return int(float(match[1]) * _UNITS[match[2].lower()])
         raise ValueError("must be a number of bytes, such as 1048576, 64MiB or 12GiB")
     return value
 
@@ -53,6 +56,11 @@ RESERVED_PROPERTIES = frozenset(
         "isolation.level",
         "enable.idempotence",
         "partitioner",
+        # Not librdkafka's but the Python client's: objects, and text in their place breaks it.
+        "logger",
+        "default.topic.config",
+        "on_delivery",
+        "on_commit",
     }
 )
 
@@ -61,7 +69,11 @@ class Settings(BaseSettings):
     """Settings of `semif-kafka run`; the other commands use the Kafka part of them."""
 
     model_config = SettingsConfigDict(
-        env_prefix="SEMIF_", extra="forbid", hide_input_in_errors=True, validate_default=True
+        env_prefix="SEMIF_",
+        extra="forbid",
+        hide_input_in_errors=True,
+        validate_default=True,
+        allow_inf_nan=False,
     )
 
     # Kafka
@@ -153,7 +165,10 @@ class Settings(BaseSettings):
         25.0, ge=0, description="Time to finish the group in work when told to stop."
     )
     engine_attempts: int = Field(
-        2, ge=1, description="How often a request may take the engine down before it is an error."
+        2,
+        ge=1,
+        le=5,
+        description="How often a request may take the engine down before it is an error.",
     )
     engine_start_seconds: float = Field(
         600.0, gt=0, description="Longest start of the engine, loading and warm-up included."
@@ -189,7 +204,9 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _consistent(self) -> Settings:
         named = [*self.kafka, *self.kafka_consumer, *self.kafka_producer, *self.kafka_files]
-        reserved = sorted(RESERVED_PROPERTIES.intersection(named))
+        reserved = sorted(
+            name for name in named if name in RESERVED_PROPERTIES or name.endswith("_cb")
+        )
         if reserved:
             raise ValueError(
                 f"the Kafka property {reserved[0]} is the processor's own; "
@@ -264,8 +281,12 @@ def load(config: Path | None = None, **flags: Any) -> Settings:
 
     Raises SettingsError with every problem, and without any value.
     """
+    foreign = sorted(set(flags) - set(Settings.model_fields))
+    if foreign:
+        raise SettingsError(f"no such setting: {', '.join(foreign)}")
     given = {name: value for name, value in flags.items() if value is not None}
-    path = config or (Path(os.environ["SEMIF_CONFIG"]) if "SEMIF_CONFIG" in os.environ else None)
+    named = os.environ.get("SEMIF_CONFIG")
+    path = config or (Path(named) if named else None)
     if path is not None and not path.is_file():
         raise SettingsError(f"the settings file {path} does not exist")
     environment = {
@@ -285,8 +306,13 @@ def load(config: Path | None = None, **flags: Any) -> Settings:
             for problem in error.errors(include_input=False, include_url=False)
         )
         raise SettingsError(f"settings: {problems}") from None
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"at line \d+, column \d+|at end of document", str(error))
+        raise SettingsError(
+            f"the settings file {path} is not TOML{f' ({place[0]})' if place else ''}"
+        ) from None
     except (OSError, ValueError) as error:
-        # TOML syntax and JSON in the environment; their messages may quote a line, a secret too.
+        # JSON in the environment; its messages may quote a line, a secret too.
         where = f"the settings file {path} or " if path is not None else ""
         raise SettingsError(
             f"{where}a SEMIF_ variable cannot be read ({type(error).__name__}): tables are "

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import os
+import select
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from processor import kafka_config
-from processor.errors import BrokerError
+from processor.deadline import Deadline
+from processor.errors import BrokerError, StoppedError
 from processor.settings import Settings
 from schemas import headers as h
 from schemas.request import DecisionRequest, RequestError, parse
 
 _FLUSH_SECONDS = 30.0
+_CHUNK = 2**16
+_SLICE_SECONDS = 0.2  # how long a Ctrl-C may go unnoticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,30 @@ def lines(source: Iterable[bytes], settings: Settings) -> Iterator[Line]:
         value = text.strip()
         if value:
             yield Line(number, value, _parsed(value, settings))
+
+
+def patient_lines(descriptor: int, stop: Callable[[], bool]) -> Iterator[bytes]:
+    """The lines of a pipe or terminal, with `stop` asked while none comes.
+
+    A read in progress goes on after a signal whose handler only notes it (PEP 475). Raises
+    StoppedError when told to stop.
+    """
+    buffer = bytearray()
+    while True:
+        readable, _, _ = select.select([descriptor], [], [], _SLICE_SECONDS)
+        if stop():
+            raise StoppedError("interrupted")
+        if not readable:
+            continue
+        data = os.read(descriptor, _CHUNK)
+        if not data:
+            break
+        buffer += data
+        if b"\n" in data:
+            *whole, buffer = buffer.split(b"\n")
+            yield from map(bytes, whole)
+    if buffer:
+        yield bytes(buffer)
 
 
 def from_flags(
@@ -77,8 +106,10 @@ def _parsed(value: bytes, settings: Settings) -> DecisionRequest | RequestError:
 class Sender:
     """Produces requests and counts what the broker confirmed."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stop: Callable[[], bool] = lambda: False) -> None:
+        """`stop` is asked while waiting. Raises SettingsError for a property that is refused."""
         self._settings = settings
+        self._stop = stop
         self._producer = kafka_config.open_client(
             Producer, kafka_config.plain_producer(settings, "submit")
         )
@@ -92,7 +123,10 @@ class Sender:
         key: bytes | None,
         headers: h.Headers | None = None,
     ) -> None:
-        """Produce one record, waiting while the client's queue is full. Raises BrokerError."""
+        """Produce one record, waiting while the client's queue is full.
+
+        Raises BrokerError, and StoppedError when told to stop.
+        """
         while True:
             self._raise_failed()
             try:
@@ -114,8 +148,13 @@ class Sender:
                 return
 
     def finish(self) -> None:
-        """Wait until the broker has confirmed all. Raises BrokerError if it has not."""
-        left = self._producer.flush(_FLUSH_SECONDS)
+        """Wait until the broker has confirmed all.
+
+        Raises BrokerError if it has not, and StoppedError when told to stop.
+        """
+        deadline = Deadline(_FLUSH_SECONDS)
+        while (left := self._producer.flush(_SLICE_SECONDS)) and not deadline.expired:
+            self._raise_failed()
         self._raise_failed()
         if left:
             raise BrokerError(
@@ -130,6 +169,8 @@ class Sender:
             self._failed = error
 
     def _raise_failed(self) -> None:
+        if self._stop():
+            raise StoppedError(f"interrupted: {self.confirmed} requests were confirmed")
         if self._failed is not None:
             raise BrokerError(
                 f"the broker did not take a request: {self._failed.name()} "
@@ -139,4 +180,8 @@ class Sender:
 
 def record_key(request: DecisionRequest, key: str | None) -> bytes:
     """The producer's key, else the state's digest, so that equal states meet on one partition."""
-    return key.encode("utf-8") if key is not None else request.state_digest.encode("ascii")
+    return (
+        key.encode("utf-8", "surrogateescape")
+        if key is not None
+        else request.state_digest.encode("ascii")
+    )

@@ -28,6 +28,7 @@ _SECONDS = 15.0
 # The client itself says that a request timed out; its future is not to give up before.
 _ANSWER_SECONDS = _SECONDS + 5
 _RETRY_SECONDS = 0.2
+_UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE})
 # A broker that has just started, or took over a group, says so for a moment.
 _COORDINATOR_MOVES = frozenset(
     {
@@ -290,4 +291,10 @@ def _call(call: Callable[[], T], what: str) -> T:
 
 
 def _broker_error(what: str, exception: KafkaException) -> BrokerError:
-    return BrokerError(f"{what}: {exception.args[0].name()}")
+    error = exception.args[0]
+    hint = (
+        ". Is the broker up, and is the address right (setting bootstrap)?"
+        if error.code() in _UNREACHABLE
+        else ""
+    )
+    return BrokerError(f"{what}: {error.name()}{hint}")

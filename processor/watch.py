@@ -16,11 +16,14 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
+from pydantic import BaseModel
 
 from processor import kafka_config, topics
 from processor.deadline import Deadline
 from processor.errors import BrokerError
 from processor.settings import Settings
+from schemas.errors import ErrorRecord
+from schemas.result import DecisionResult
 
 _POLL_SECONDS = 0.2
 _END_SECONDS = 15.0
@@ -33,6 +36,13 @@ class Seen:
     topic: str
     is_error: bool
     content: dict[str, Any]
+    """Empty: no record of this project, whoever wrote it."""
+    coordinates: str
+    """`topic/partition/offset`."""
+
+    @property
+    def request_id(self) -> str | None:
+        return self.content["request"]["id"] if self.content else None
 
 
 class Watcher:
@@ -101,5 +111,19 @@ class Watcher:
         self._consumer.close()
 
     def _seen(self, message: Any) -> Seen:
-        content = json.loads(message.value() or b"{}")
-        return Seen(message.topic(), message.topic() == self._errors_topic, content)
+        is_error = message.topic() == self._errors_topic
+        return Seen(
+            message.topic(),
+            is_error,
+            _content(message.value(), ErrorRecord if is_error else DecisionResult),
+            f"{message.topic()}/{message.partition()}/{message.offset()}",
+        )
+
+
+def _content(value: bytes | None, model: type[BaseModel]) -> dict[str, Any]:
+    try:
+        content = json.loads(value or b"")
+        model.model_validate(content)
+    except (ValueError, RecursionError):
+        return {}
+    return dict(content)

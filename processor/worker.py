@@ -172,6 +172,7 @@ class Worker:
         answers = []
         start = 0
         for pending in group:
+            pending.attempts += 1
             end = start + len(pending.request.decisions)
             answers.append((pending, outcome.answers[start:end]))
             start = end

@@ -5,6 +5,7 @@ A header list is what Kafka carries: (name, bytes or None) pairs, in order, name
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,8 @@ HEADERS_LOST = "semif-headers-lost"
 
 SCHEMA_VERSION = "1"
 ERROR_MESSAGE_LIMIT = 1024  # bytes: a dead letter's headers must not grow with what failed
+
+_NULL = b"\xff\xff\xff\xff"
 
 # RFC 3339 section 5.6; a space may stand for the T. datetime.fromisoformat alone takes more.
 _RFC3339 = re.compile(
@@ -77,6 +80,20 @@ def size(headers: Iterable[tuple[str, bytes | None]]) -> int:
     return sum(
         len(name.encode("utf-8", "surrogatepass")) + len(value or b"") for name, value in headers
     )
+
+
+def digest(headers: Iterable[tuple[str, bytes | None]]) -> str:
+    """SHA-256 (hex) of a header list, for what is too large to copy.
+
+    Every part is preceded by its length as four bytes, big-endian: the name in UTF-8, then the
+    value; a null value is the length 0xFFFFFFFF alone.
+    """
+    hashed = hashlib.sha256()
+    for name, value in headers:
+        data = name.encode("utf-8", "surrogatepass")
+        hashed.update(len(data).to_bytes(4, "big") + data)
+        hashed.update(_NULL if value is None else len(value).to_bytes(4, "big") + value)
+    return hashed.hexdigest()
 
 
 def encode(value: str, limit: int | None = None) -> bytes:

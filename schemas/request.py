@@ -15,10 +15,12 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     StrictStr,
     ValidationError,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -32,6 +34,7 @@ MAX_OPTIONS = 16  # answer letters A to P (contract section 1)
 MIN_OPTIONS = 2
 FIELD_NAME_SHOWN = 64  # characters of a foreign field name that a message repeats
 NAMES_SHOWN = 5  # foreign fields that a message names; the rest is counted
+_FOREIGN_COLLECTED = 32  # beyond so many, unknown fields are refused before anything else
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,15 @@ def _unique(ids: list[str], what: str) -> None:
 class _Wire(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_foreign(cls, data: Any) -> Any:
+        """Each unknown field is an error of its own: a megabyte of them would cost seconds."""
+        if isinstance(data, dict) and len(data) > len(cls.model_fields) + _FOREIGN_COLLECTED:
+            foreign = [name for name in data if name not in cls.model_fields]
+            raise PydanticCustomError("foreign", "{said}", {"said": _unknown_fields(foreign)})
+        return data
+
 
 class Option(_Wire):
     """One possible answer. The model sees the description; the id comes back in the result."""
@@ -146,6 +158,7 @@ class Decision(_Wire):
     question: NonemptyStr = Field(description="The criterion, as a question or an instruction.")
     options: Annotated[
         tuple[Option, ...],
+        FailFast(),
         AfterValidator(_options),
         Field(json_schema_extra={"minItems": MIN_OPTIONS, "maxItems": MAX_OPTIONS}),
     ]
@@ -167,6 +180,7 @@ class SharedRequest(_Wire):
     state: StateField
     decisions: Annotated[
         tuple[Decision, ...],
+        FailFast(),
         AfterValidator(_decisions),
         Field(json_schema_extra={"minItems": 1}),
     ]
@@ -339,17 +353,22 @@ def _explain(error: ValidationError) -> tuple[str, str]:
     where = _path(first["loc"])
     if first["type"] == "extra_forbidden":
         parent = first["loc"][:-1]
-        names = [
-            repr(str(one["loc"][-1])[:FIELD_NAME_SHOWN])
-            for one in problems
-            if one["type"] == "extra_forbidden" and one["loc"][:-1] == parent
-        ]
-        message = f"unknown field{'s' if len(names) > 1 else ''} {', '.join(names[:NAMES_SHOWN])}"
-        if len(names) > NAMES_SHOWN:
-            message += f" and {len(names) - NAMES_SHOWN} more"
+        message = _unknown_fields(
+            [
+                str(one["loc"][-1])
+                for one in problems
+                if one["type"] == "extra_forbidden" and one["loc"][:-1] == parent
+            ]
+        )
         return where, f"{_path(parent)}: {message}" if parent else message
     message = _MESSAGES.get(first["type"], first["msg"])
     return where, f"{where}: {message}" if where else message
+
+
+def _unknown_fields(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name[:FIELD_NAME_SHOWN]) for name in names[:NAMES_SHOWN])
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"unknown field{'s' if len(names) > 1 else ''} {shown}{more}"
 
 
 _MESSAGES = {

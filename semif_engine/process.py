@@ -29,6 +29,10 @@ from semif_engine.types import EngineConfig, EngineInfo, Group, GroupOutcome
 
 _JOIN_SECONDS = 5.0
 """How long the exit code of a child that closed its pipe is waited for."""
+_KILL_SECONDS = 10.0
+"""How long a killed child may take to be gone; the kernel frees gigabytes of its memory first."""
+
+_log = logging.getLogger(__name__)
 
 
 class EngineProcess:
@@ -187,12 +191,23 @@ class EngineProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End the child at once and wait for it to be gone. Harmless where there is none."""
+        """End the child at once and wait until it is gone, ten seconds at most.
+
+        Harmless where there is none.
+        """
         if self._process is None:
             return
         self._process.kill()
-        self._process.join()
-        self._process.close()
+        self._process.join(_KILL_SECONDS)
+        if self._process.is_alive():
+            # Waiting for it would stop the owner's polling, and with it cost its partitions.
+            _log.critical(
+                "engine process %s does not die, it hangs in the kernel or a driver: its device "
+                "memory is not free",
+                self._process.pid,
+            )
+        else:
+            self._process.close()
         for end in (self._connection, self._lifeline):
             if end is not None:
                 end.close()

@@ -69,8 +69,11 @@ def test_too_large(
     }
     unnamed = [error for _, error in found.errors if error.id is None]
     assert {error.details["id_sha256"] for error in unnamed} == {digest}
-    [letter] = [
+    letters = [
         one for one in found.deadletters if h.text(one.headers, h.ERROR_CODE) == "unknown_workload"
     ]
-    assert letter.value is None
-    assert h.text(letter.headers, h.VALUE_SHA256)
+    # Without transactions, a try that failed for another record leaves what it had produced.
+    assert len(letters) == 1 if delivery == "exactly_once" else letters
+    for letter in letters:
+        assert letter.value is None
+        assert h.text(letter.headers, h.VALUE_SHA256)

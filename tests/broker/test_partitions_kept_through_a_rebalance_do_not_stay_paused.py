@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from processor import loop, settings
+from processor import loop, settings, signals
 from processor.gate import Gate
 from tests.support.kafka_io import Outgoing, committed, end_offsets, produce
 from tests.support.topics import Topics
@@ -62,7 +62,7 @@ def test_kept_partitions(
         buffer_records=200,
         publish_records=30,
     )
-    owner = loop.Owner(loaded, loop.StopRequest())
+    owner = loop.Owner(loaded, signals.StopRequest())
     owner._start()
 
     def turn_until(what: str, done: Callable[[], bool], seconds: float = 30.0) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,62 @@ def test_a_secret_in_a_flag_is_not_repeated(tmp_path: Path) -> None:
     done = run("run", "--kafka", "sasl.password:hunter2")
     assert done.returncode == 2
     assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("transaction_seconds=inf", "transaction_seconds"),
+        ("publish_seconds=nan", "publish_seconds"),
+        ("cap=" + "9" * 400, "cap"),
+        ("_env_file=some-file", "no such setting: _env_file"),
+        ('kafka={"stats_cb": "1"}', "stats_cb"),
+        ('kafka={"logger": "x"}', "logger"),
+        ('kafka={"default.topic.config": "x"}', "default.topic.config"),
+    ],
+)
+def test_settings_that_cannot_be_are_one_sentence(setting: str, said: str) -> None:
+    done = run("topics", "check", "--set", setting)
+    assert done.returncode == ExitCode.USAGE
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_settings_file_that_is_no_toml_is_told_by_its_line(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('[kafka]\n"sasl.password" = hunter2\n')
+    done = run("topics", "check", "--config", str(tmp_path / "s.toml"))
+    assert done.returncode == ExitCode.USAGE
+    assert "line 2" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_a_key_of_any_bytes() -> None:
+    value = from_flags(
+        request_id="r", state="s", question="q?", options=["y=Y", "n=N"], workload=None
+    )
+    [line] = lines([value], settings.load())
+    assert isinstance(line.parsed, DecisionRequest)
+    assert record_key(line.parsed, b"\xff".decode("utf-8", "surrogateescape")) == b"\xff"
+
+
+def test_ctrl_c_in_submit_is_no_traceback() -> None:
+    command = [sys.executable, "-m", "processor.cli", "submit", "--file", "-"]
+    with subprocess.Popen(
+        [*command, "--bootstrap", "127.0.0.1:1"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as sending:
+        assert sending.stdin is not None
+        assert sending.stderr is not None
+        sending.stdin.write(
+            from_flags(
+                request_id="r", state="s", question="q?", options=["y=Y", "n=N"], workload=None
+            )
+            + b"\n"
+        )
+        sending.stdin.flush()  # and it stays open: nothing more comes, and no end either
+        first = sending.stderr.read(1)  # the progress bar: it is at work
+        sending.send_signal(signal.SIGINT)
+        rest = sending.stderr.read()
+        assert sending.wait(30) == ExitCode.INTERRUPTED
+    assert b"Traceback" not in first + rest

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from schemas import request as request_module
 from schemas.errors import ErrorCode
 from schemas.request import DecisionRequest, Limits, RequestError, parse
 
@@ -408,6 +410,32 @@ def test_a_record_at_its_limits_is_taken() -> None:
     value += b" " * (2**20 - len(value))
     good(value, [("n", b"x" * (2**16 - 1))], key=b"k" * 4096)
     good(value, key=b"")
+
+
+@pytest.mark.parametrize(
+    ("junk", "said"),
+    [
+        (single(options=[0] * 300_000), "options[0]: must be an object"),
+        (shared(*[0] * 4_000), "decisions[0]: must be an object"),
+        (shared(decision(options=[None] * 300_000)), "decisions[0].options[0]: must be an object"),
+        (single(**{f"f{n}": 0 for n in range(80_000)}), "unknown fields 'f0', 'f1', 'f2'"),
+    ],
+)
+def test_a_megabyte_of_junk_is_refused_at_its_first_fault(
+    junk: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explain = request_module._explain
+    counts = []
+
+    def counting(error: ValidationError) -> tuple[str, str]:
+        counts.append(error.error_count())
+        return explain(error)
+
+    monkeypatch.setattr(request_module, "_explain", counting)
+    with pytest.raises(RequestError) as caught:
+        parse(json.dumps(junk, separators=(",", ":")).encode(), limits=Limits(value_bytes=2**24))
+    assert said in caught.value.message
+    assert max(counts) < 50, "each error collected costs a kilobyte and microseconds"
 
 
 def test_a_state_of_ten_megabytes_is_read_where_the_limits_allow_it() -> None:

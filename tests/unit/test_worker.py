@@ -230,14 +230,13 @@ def test_memory_that_stays_now_and_then_does_not(
 
 
 def test_engines_lost_in_a_row_end_the_process(engine: list[FakeEngineProcess]) -> None:
-    made, fake = started(engine, engine_attempts=100)
+    made, fake = started(engine)
     fake.fate = "die"
-    one = pending(0)
-    for _ in range(9):
-        made.submit([one])
+    for number in range(9):
+        made.submit([pending(number)])
         made.collect(0)
         made.wait(0)
-    made.submit([one])
+    made.submit([pending(9)])
     with pytest.raises(EngineFailedError, match="in a row"):
         made.collect(0)
 

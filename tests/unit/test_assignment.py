@@ -1,0 +1,85 @@
+"""Where partitions begin. The consumer is a fake: a broker fails a single partition's lookup
+only in moments that cannot be made at will."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
+
+from processor.assignment import Assignment
+from processor.offsets import Tracker
+
+
+class Error:
+    """What the code asks of a KafkaError; the client's own cannot be made retriable."""
+
+    def __init__(self, code: int, *, retriable: bool) -> None:
+        self._code = code
+        self._retriable = retriable
+
+    def retriable(self) -> bool:
+        return self._retriable
+
+    def code(self) -> int:
+        return self._code
+
+
+class Answered:
+    """A TopicPartition as `committed` answers it; the client's own has no way to set `error`."""
+
+    def __init__(self, partition: int, offset: int, error: Error | None = None) -> None:
+        self.topic, self.partition, self.offset, self.error = "t", partition, offset, error
+
+
+class FakeConsumer:
+    def __init__(self, *answers: list[Answered]) -> None:
+        self.answers = list(answers)
+        self.assigned: list[TopicPartition] | None = None
+
+    def committed(self, partitions: Any, timeout: float) -> list[Answered]:
+        return self.answers.pop(0)
+
+    def incremental_assign(self, partitions: list[TopicPartition]) -> None:
+        self.assigned = partitions
+
+    def resume(self, partitions: list[TopicPartition]) -> None: ...
+
+
+def assign(consumer: FakeConsumer) -> Assignment:
+    made = Assignment(
+        Tracker(),
+        incremental=True,
+        assigned=lambda: None,
+        publish_finished=lambda homes: None,
+        removed=lambda: None,
+    )
+    made.on_assign(consumer, [TopicPartition("t", 0), TopicPartition("t", 1)])
+    return made
+
+
+def test_no_committed_offset_is_the_beginning_said_explicitly() -> None:
+    consumer = FakeConsumer([Answered(0, 7), Answered(1, -1001)])
+    assign(consumer).raise_kept()
+    assert consumer.assigned is not None
+    assert [one.offset for one in consumer.assigned] == [7, OFFSET_BEGINNING]
+
+
+def test_an_offset_that_failed_to_come_is_asked_for_again() -> None:
+    passing = Error(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, retriable=True)
+    consumer = FakeConsumer(
+        [Answered(0, 7), Answered(1, -1001, passing)], [Answered(0, 7), Answered(1, 9)]
+    )
+    assign(consumer).raise_kept()
+    assert consumer.assigned is not None
+    assert [one.offset for one in consumer.assigned] == [7, 9]
+
+
+def test_an_offset_that_is_refused_is_no_beginning() -> None:
+    refused = Error(KafkaError.GROUP_AUTHORIZATION_FAILED, retriable=False)
+    consumer = FakeConsumer([Answered(0, 7), Answered(1, -1001, refused)])
+    made = assign(consumer)
+    with pytest.raises(KafkaException):
+        made.raise_kept()
+    assert consumer.assigned is None
