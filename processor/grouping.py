@@ -27,7 +27,8 @@ class Pending:
     record: Record
     request: DecisionRequest
     attempts: int = 0
-    """How often this request, alone, took the engine down."""
+    """How often its device work was tried; a try in company that took the engine down is not
+    counted, since it says nothing of this request."""
     alone: bool = False
     """Was in work when an engine died: scored alone from now on, to find the one that kills."""
     expires_at: datetime | None = None
