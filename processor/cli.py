@@ -74,17 +74,11 @@ def run(
     config: o.Config = None,
     bootstrap: o.Bootstrap = None,
     group: Annotated[str | None, typer.Option(help="Consumer group.")] = None,
-    model: Annotated[
-        str | None, typer.Option(help="Hugging Face id, folder, or .gguf file of the model.")
-    ] = None,
-    revision: Annotated[
-        str | None, typer.Option(help="40-hex commit of a Hugging Face model.")
-    ] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")] = None,
-    cap: Annotated[
-        str | None, typer.Option(help="Hard cap on device memory, such as 12GiB.")
-    ] = None,
+    model: o.Model = None,
+    revision: o.Revision = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    cap: o.Cap = None,
     delivery: Annotated[
         str | None, typer.Option(help="exactly_once, or at_least_once without transactions.")
     ] = None,
@@ -92,6 +86,9 @@ def run(
     check_topics: Annotated[
         bool | None,
         typer.Option("--check-topics/--no-check-topics", help="Check topics and rights first."),
+    ] = None,
+    http_port: Annotated[
+        str | None, typer.Option(help="Health and metrics port; 0: any free one; off: none.")
     ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
@@ -138,13 +135,14 @@ def run(
                 "delivery": delivery,
                 "slot": slot,
                 "check_topics": check_topics,
+                "http_port": http_port,
                 "log_level": log_level,
                 "log_format": log_format,
             }.items()
             if value is not None
         },
     )
-    log.configure(loaded.log_level, loaded.log_format)
+    log.configure(loaded.log_level, loaded.log_format, loaded.log_repeats)
     from processor import loop, signals
 
     stop = signals.StopRequest()
@@ -309,6 +307,68 @@ def topics_check(
 
     settings = _kafka_settings(config, bootstrap, kafka, None, None, kafka_file, other)
     commands.topics_check(settings)
+
+
+@app.command()
+def score(
+    config: o.Config = None,
+    file: Annotated[
+        Path, typer.Option("--file", "-f", help="Requests as JSON lines; - reads standard input.")
+    ] = Path("-"),
+    model: o.Model = None,
+    revision: o.Revision = None,
+    device: o.Device = None,
+    dtype: o.Dtype = None,
+    cap: o.Cap = None,
+    other: o.Other = None,
+) -> None:
+    """Score requests from a file, without Kafka: JSON lines in, JSON lines out.
+
+        semif-kafka score --model ./qwen3.5-4b --file requests.jsonl > decisions.jsonl
+
+    A line in is a request as on the topic. A line out is the result of one decision, with the
+    number of its `line` and the id of its `request`; or an error with `code` and `message`, and
+    then the exit code at the end is 2. They come in the order of the lines; requests with the
+    same state are scored from one prefill.
+    """
+    from processor import commands, log, settings
+
+    given = {"model": model, "revision": revision, "device": device, "dtype": dtype, "cap": cap}
+    loaded = settings.load(
+        config,
+        **o.kafka_flags(None, None, None, None, None, other),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    level = loaded.log_level if "log_level" in loaded.model_fields_set else "warning"
+    log.configure(level, loaded.log_format, loaded.log_repeats)
+    commands.score(loaded, file)
+
+
+@app.command()
+def schema(
+    name: Annotated[
+        o.SchemaName | None, typer.Argument(help="Which one. Default: all three, by name.")
+    ] = None,
+) -> None:
+    """Print the JSON Schemas of what travels on the topics.
+
+    semif-kafka schema request > request.schema.json
+    """
+    from schemas import generate
+
+    print(generate.printed(name.value if name else None), end="")
+
+
+@app.command()
+def version(
+    output: Annotated[
+        o.Form, typer.Option("--output", "-o", help="A table, or one line of JSON.")
+    ] = o.Form.TABLE,
+) -> None:
+    """Print the versions of this program, its contract and its libraries."""
+    from processor import commands
+
+    commands.version(output)
 
 
 @app.command()

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import platform
 import sys
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
+from processor import scoring, topics
 from processor import submit as sending
-from processor import topics
 from processor.deadline import Deadline
 from processor.errors import BrokerError, SettingsError
 from processor.options import Form
 from processor.settings import Settings
 from processor.signals import StopRequest
+from processor.version import LIBRARIES, VERSION
 from processor.watch import Seen, Watcher
 from schemas.request import RequestError
+from schemas.result import PROMPT_VERSION
+from semif_engine.prompt import SEMIF_COMMIT
 
 
 def submit_one(
@@ -153,6 +165,49 @@ def _cut(value: Any, width: int) -> str:
     text = "-" if value is None else str(value)
     text = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text)
     return f"{text if len(text) <= width else text[: width - 1] + '…':<{width}}"
+
+
+def score(settings: Settings, file: Path) -> None:
+    """Answer every line on standard output. Raises SettingsError at the end if any has an error."""
+    stop = _interrupted()
+    source = _open(file, stop)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with (
+        scoring.Scorer(settings, stop) as scorer,
+        Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress,
+    ):
+        task = progress.add_task("loading the model", total=None)
+        scorer.start()
+        progress.update(task, description="decisions")
+
+        def write(answer: dict[str, Any]) -> None:
+            print(json.dumps(answer, ensure_ascii=False), flush=True)
+            progress.advance(task)
+
+        scorer.run(sending.lines(source, settings), write)
+        count = scorer.count
+        progress.update(task, total=count.results + count.errors)
+    if count.errors:
+        raise SettingsError(
+            f"{count.errors} errors among {count.results} results; each error's line says why"
+        )
+
+
+def version(output: Form) -> None:
+    """Print the versions."""
+    versions = {
+        "semif-kafka": VERSION,
+        "semif_commit": SEMIF_COMMIT,
+        "prompt_version": PROMPT_VERSION,
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in LIBRARIES},
+        "librdkafka": confluent_kafka.libversion()[0],
+    }
+    if output is Form.JSONL:
+        print(json.dumps(versions))
+        return
+    for name, text in versions.items():
+        print(f"{name:<16} {text}")
 
 
 def topics_create(settings: Settings, partitions: int, replication: int) -> None:

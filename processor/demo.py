@@ -99,6 +99,7 @@ def _flags(
         "delivery": delivery,
         "check_topics": check_topics,
         "model": model,
+        "http_port": 0,
     }
 
 

@@ -22,12 +22,15 @@ from processor.assignment import Assignment
 from processor.deadline import Deadline
 from processor.errors import BrokerError, PublishAborted, SecondSignalError
 from processor.grouping import GroupBuffer, Pending
+from processor.health import HealthServer
+from processor.metrics import Metrics
 from processor.offsets import Entry, Tracker
 from processor.outcomes import OutcomeWriter, Outgoing
 from processor.records import Partition, Record
 from processor.retry import Retry
 from processor.settings import Settings
 from processor.signals import StopRequest
+from processor.status import Phase, Status
 from processor.version import VERSION
 from processor.worker import Worker
 from schemas import headers as h
@@ -55,7 +58,10 @@ class Owner:
         self._stop = stop
         self._tracker = Tracker()
         self._buffer = GroupBuffer()
-        self._worker = Worker(settings)
+        self.status = Status()
+        self._metrics = Metrics(self.status, results_topic=settings.results_topic)
+        self._health = HealthServer(settings, self.status, self._metrics)
+        self._worker = Worker(settings, self._metrics)
         self._publisher = publisher.make(settings)
         self._consumer: Consumer | None = None
         self._writer: OutcomeWriter | None = None
@@ -78,6 +84,7 @@ class Owner:
             assigned=self._partitions_came,
             publish_finished=self._publish_before_revoke,
             removed=self._drop_stale,
+            rebalanced=self._metrics.rebalanced,
         )
 
     def run(self) -> None:
@@ -104,11 +111,13 @@ class Owner:
             delivery=self._settings.delivery,
             bootstrap=self._settings.bootstrap,
         )
+        self._health.start()
         self._worker.start()
         if self._settings.check_topics:
             topics.check(self._settings)
         self._publisher.start(Deadline(_START_SECONDS))
         while not self._worker.wait(_IDLE_SECONDS):
+            self._observe()
             if self._stop:
                 return
         consumer = kafka_config.open_client(
@@ -128,9 +137,11 @@ class Owner:
             on_lost=self._assignment.on_lost,
         )
         self._consumer = consumer
+        self.status.phase = Phase.RUNNING
 
     def _drain(self) -> None:
         """Finish the group in work and publish; what only waits is read again by the next start."""
+        self.status.phase = Phase.DRAINING
         if self._consumer is None:
             return
         log.info("stopping", in_work=len(self._worker.in_work), waiting=len(self._buffer))
@@ -142,10 +153,12 @@ class Owner:
             self._turn(taking=False)
 
     def _close(self) -> None:
-        """Consumer, then producer, then engine: each is closed whatever the ones before raise."""
+        """Consumer, producer, engine, health port: each closed whatever the ones before raise."""
         # Closing revokes; what could be published was, and what is left is read by the next start.
         self._closing = True
+        self.status.phase = Phase.DRAINING
         with contextlib.ExitStack() as closing:
+            closing.callback(self._health.stop)
             closing.callback(self._worker.close)
             closing.callback(self._publisher.close, Deadline(_FLUSH_SECONDS))
             if self._consumer is not None:
@@ -163,6 +176,20 @@ class Owner:
             self._submit()
         self._collect()
         self._publish()
+        self._observe()
+
+    def _observe(self) -> None:
+        """Tell the HTTP thread how things are."""
+        status, tracker = self.status, self._tracker
+        status.engine, status.engine_up = self._worker.info, self._worker.up
+        status.memory = self._worker.memory
+        status.joined = self._assignment.joined
+        status.assigned = tuple(f"{topic}/{number}" for topic, number in tracker.owned)
+        status.paused = self._paused
+        status.buffered_records, status.buffered_bytes = tracker.records, tracker.bytes
+        status.oldest_received = tracker.oldest_received
+        self._metrics.gate(self._worker.gate.closed_seconds)
+        status.turned()
 
     def _consume(self) -> list[Any]:
         try:
@@ -195,6 +222,7 @@ class Owner:
             return  # fetched before the partition went; its new owner reads it
         record = records.from_message(message, epoch)
         self._tracker.received(record)
+        self._metrics.received()
         try:
             request = parse(record.value, record.headers, key=record.key, limits=self._limits)
             expiry = _expiry(record, request.id)
@@ -295,17 +323,15 @@ class Owner:
         except PublishAborted as aborted:
             if len(self._suspects) < suspected:
                 self._retry.progress()
+            self._metrics.aborted()
             self._retry.failed(str(aborted))
             return False
         self._retry.progress()
         self._suspects = publisher.Suspects()
         self._tracker.published(batch)
-        log.info(
-            "published",
-            requests=batch.records,
-            records=records,
-            seconds=round(time.monotonic() - started, 4),
-        )
+        seconds = time.monotonic() - started
+        self._metrics.published(batch, seconds)
+        log.info("published", requests=batch.records, records=records, seconds=round(seconds, 4))
         return True
 
     def _shrink(self, entry: Entry, guilty: Sequence[Outgoing]) -> None:

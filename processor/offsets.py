@@ -7,6 +7,7 @@ the tracker of an earlier one is gone, and what belongs to it is dropped.
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ class Entry:
 
     record: Record
     outcome: Sequence[Outgoing] | None = None
+    received_at: float = field(default_factory=time.monotonic)
 
     @property
     def outcome_bytes(self) -> int:
@@ -92,6 +94,16 @@ class Tracker:
 
     def is_current(self, record: Record) -> bool:
         return self.epoch(record.home) == record.epoch
+
+    @property
+    def oldest_received(self) -> float | None:
+        """When the oldest unpublished record came, by the monotonic clock."""
+        firsts = [
+            next(iter(tracker.entries.values())).received_at
+            for tracker in self._partitions.values()
+            if tracker.entries
+        ]
+        return min(firsts, default=None)
 
     def received(self, record: Record) -> None:
         self._partitions[record.home].received(record)

@@ -19,6 +19,14 @@ class Form(StrEnum):
     JSONL = "jsonl"
 
 
+class SchemaName(StrEnum):
+    """The schemas that `schema` prints."""
+
+    REQUEST = "request"
+    RESULT = "result"
+    ERROR = "error"
+
+
 Config = Annotated[
     Path | None, typer.Option("--config", "-c", help="TOML file of settings. [env: SEMIF_CONFIG]")
 ]
@@ -41,6 +49,13 @@ KafkaFile = Annotated[
     list[str] | None,
     typer.Option("--kafka-file", help="name=path of a file with the value, such as a password."),
 ]
+Model = Annotated[
+    str | None, typer.Option(help="Hugging Face id, folder, or .gguf file of the model.")
+]
+Revision = Annotated[str | None, typer.Option(help="40-hex commit of a Hugging Face model.")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")]
+Dtype = Annotated[str | None, typer.Option(help="auto, float32, bfloat16 or float16.")]
+Cap = Annotated[str | None, typer.Option(help="Hard cap on device memory, such as 12GiB.")]
 Other = Annotated[
     list[str] | None,
     typer.Option("--set", help="name=value of any other setting, such as group_decisions=64."),

@@ -177,11 +177,25 @@ class Settings(BaseSettings):
         300.0, gt=0, description="A group that takes longer is a hung engine, which is replaced."
     )
 
+    # The health port
+    http_host: str = Field(
+        "127.0.0.1", description="Address of the health and metrics port; 0.0.0.0: every one."
+    )
+    http_port: Annotated[int, Field(ge=0, le=65535)] | Literal["off"] = Field(
+        9464, description="Its number; 0: any that is free, which the log says; off: none."
+    )
+    stall_seconds: float = Field(
+        120.0, gt=0, description="/livez fails when the owner loop has not come round for so long."
+    )
+
     # Output
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severe event that is logged."
     )
     log_format: Literal["console", "json"] = Field("console", description="Form of the log.")
+    log_repeats: int = Field(
+        100, ge=0, description="Most times one event is logged in ten seconds; 0: no limit."
+    )
 
     @classmethod
     def settings_customise_sources(
@@ -267,6 +281,7 @@ class Settings(BaseSettings):
             cache_dir=self.cache_dir,
             converted_dir=self.converted_dir,
             temperatures=dict(self.temperatures),
+            log_json=self.log_format == "json",
         )
 
 

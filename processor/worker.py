@@ -17,11 +17,12 @@ from processor.deadline import Deadline
 from processor.errors import EngineFailedError, SettingsError
 from processor.gate import Gate
 from processor.grouping import Pending
+from processor.metrics import Loss, Metrics
 from processor.settings import Settings
 from schemas.errors import ErrorCode
 from semif_engine.errors import EngineDied, EngineStartError
 from semif_engine.process import EngineProcess
-from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome
+from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome, MemoryReport
 
 log = structlog.get_logger()
 
@@ -45,9 +46,10 @@ class Finished:
 class Worker:
     """One engine process and the group it works on."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
         """Raises SettingsError where no model is named."""
         self._settings = settings
+        self._metrics = metrics
         self._engine = EngineProcess(settings.engine_config())
         self._group: list[Pending] = []
         self._group_id = 0
@@ -57,6 +59,9 @@ class Worker:
         self._deaths = 0
         self.gate = Gate()
         self.info: EngineInfo | None = None
+        """Of the engine that is or was last ready."""
+        self.memory: MemoryReport | None = None
+        """The last report."""
 
     @property
     def busy(self) -> bool:
@@ -66,6 +71,11 @@ class Worker:
     def ready(self) -> bool:
         """Whether a group can be submitted now."""
         return self._starting is None and not self._group
+
+    @property
+    def up(self) -> bool:
+        """Whether there is an engine that is idle or at work, not one that is starting."""
+        return self._starting is None and self.info is not None
 
     @property
     def in_work(self) -> list[Pending]:
@@ -98,6 +108,7 @@ class Worker:
             return False
         self.info = info
         self._starting = None
+        self.memory = info.memory
         self.gate.report(info.memory)
         log.info(
             "engine ready",
@@ -138,12 +149,12 @@ class Worker:
         try:
             outcome = self._engine.poll(seconds)
         except EngineDied as death:
-            return self._replace(f"died with exit code {death.exitcode}")
+            return self._replace(Loss.DIED, f"died with exit code {death.exitcode}")
         if outcome is not None:
             return self._finished(outcome)
         running = time.monotonic() - self._submitted
         if self._group and running > self._settings.engine_hang_seconds:
-            return self._replace(f"hung for {running:.0f} s")
+            return self._replace(Loss.HUNG, f"hung for {running:.0f} s")
         return None
 
     def close(self) -> None:
@@ -157,7 +168,9 @@ class Worker:
     def _finished(self, outcome: GroupOutcome) -> Finished:
         group, self._group = self._group, []
         self._deaths = 0
+        self.memory = outcome.memory
         self.gate.report(outcome.memory)
+        self._metrics.scored(outcome)
         log.info(
             "group scored",
             group=outcome.group_id,
@@ -198,9 +211,9 @@ class Worker:
                 f"device memory stayed above its baseline {_MEMORY_REPLACEMENTS} times within "
                 f"{_MEMORY_WINDOW_SECONDS / 60:.0f} minutes"
             )
-        self._restart()
+        self._restart(Loss.MEMORY)
 
-    def _replace(self, what: str) -> Finished:
+    def _replace(self, reason: Loss, what: str) -> Finished:
         group, self._group = self._group, []
         self.gate.close()
         self._deaths += 1
@@ -226,10 +239,11 @@ class Worker:
                 answers.append((pending, (error,) * len(pending.request.decisions)))
             else:
                 put_back.append(pending)
-        self._restart()
+        self._restart(reason)
         return Finished(answers, put_back)
 
-    def _restart(self) -> None:
+    def _restart(self, reason: Loss) -> None:
+        self._metrics.lost(reason)
         self.gate.close()
         self._starting = Deadline(self._settings.engine_start_seconds)
         self._engine.restart()

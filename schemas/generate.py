@@ -55,6 +55,20 @@ def files() -> dict[str, str]:
     }
 
 
+def printed(name: str | None) -> str:
+    """The text of one schema ("request", "result" or "error"), or of an object with all three."""
+    documents = files()
+    if name is not None:
+        return documents[f"{name}.schema.json"]
+    suffix = ".schema.json"
+    every = {
+        path.removesuffix(suffix): json.loads(text)
+        for path, text in documents.items()
+        if path.endswith(suffix)
+    }
+    return json.dumps(every, indent=2, ensure_ascii=False) + "\n"
+
+
 def stale(folder: Path = FOLDER) -> list[str]:
     """Names of files that are missing, differ, or do not belong there."""
     wanted = files()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import logging
 import os
 import signal
 import sys
 import threading
 import traceback
+from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NoReturn
 
@@ -49,11 +51,10 @@ def main(connection: Connection, lifeline: Connection, owner: int, level: int) -
     # operator on small tensors ten to a hundred times slower. Read when torch is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     threading.Thread(target=_watch, args=(lifeline,), daemon=True, name="lifeline").start()
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s"
-    )
     try:
-        _serve(connection)
+        config: EngineConfig = connection.recv()
+        _log_to_stderr(level, as_json=config.log_json)
+        _serve(connection, config)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         _leave()
     except Exception as error:  # noqa: BLE001  (the process ends with it)
@@ -61,13 +62,36 @@ def main(connection: Connection, lifeline: Connection, owner: int, level: int) -
         sys.exit(EXIT_UNEXPECTED)
 
 
-def _serve(connection: Connection) -> None:
+def _log_to_stderr(level: int, *, as_json: bool) -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _JsonLines() if as_json else logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    )
+    logging.basicConfig(level=level, handlers=[handler])
+
+
+class _JsonLines(logging.Formatter):
+    """One object a line, in the form of the owner's log."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z")
+        return json.dumps(
+            {
+                "event": record.getMessage(),
+                "logger": record.name,
+                "level": record.levelname.lower(),
+                "timestamp": at,
+            }
+        )
+
+
+def _serve(connection: Connection, config: EngineConfig) -> None:
     from semif_engine.errors import ModelError
     from semif_engine.messages import Failed, Stop
     from semif_engine.types import Group
 
     try:
-        engine, ready = _start(connection.recv())
+        engine, ready = _start(config)
     except ModelError as error:
         connection.send(Failed(str(error), model_error=True))
         sys.exit(EXIT_MODEL)

@@ -38,6 +38,8 @@ class EngineConfig:
     """Where dequantised GGUF weights are kept; None means beside the file."""
     temperatures: Mapping[str, float] = field(default_factory=dict)
     """Workload name to temperature (contract section 5)."""
+    log_json: bool = False
+    """Whether the engine's own process logs JSON lines, rather than text."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def flags(
         "deadletters_topic": names.deadletters,
         "replays_topic": names.replays,
         "model": str(model),
+        "http_port": 0,
     } | more
 
 

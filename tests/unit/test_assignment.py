@@ -54,6 +54,7 @@ def assign(consumer: FakeConsumer) -> Assignment:
         assigned=lambda: None,
         publish_finished=lambda homes: None,
         removed=lambda: None,
+        rebalanced=lambda: None,
     )
     made.on_assign(consumer, [TopicPartition("t", 0), TopicPartition("t", 1)])
     return made

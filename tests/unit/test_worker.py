@@ -13,6 +13,8 @@ import pytest
 from processor import settings, worker
 from processor.errors import EngineFailedError, SettingsError
 from processor.grouping import Pending
+from processor.metrics import Metrics
+from processor.status import Status
 from processor.worker import Worker
 from schemas.errors import ErrorCode
 from schemas.request import parse
@@ -26,6 +28,10 @@ from semif_engine.types import (
     MemoryReport,
 )
 from tests.support.requests import answer, record, shared, single
+
+
+def metrics() -> Metrics:
+    return Metrics(Status(), results_topic="results")
 
 
 def memory(*, at_baseline: bool = True) -> MemoryReport:
@@ -91,7 +97,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[FakeEngineProcess]:
 
 
 def started(engine: list[FakeEngineProcess], **flags: Any) -> tuple[Worker, FakeEngineProcess]:
-    made = Worker(settings.load(model="fake", **flags))
+    made = Worker(settings.load(model="fake", **flags), metrics())
     assert not made.gate.is_open
     made.start()
     assert made.wait(0)
@@ -247,7 +253,7 @@ def test_engines_lost_in_a_row_end_the_process(engine: list[FakeEngineProcess]) 
 def test_an_engine_that_cannot_start(
     engine: list[FakeEngineProcess], model_error: bool, raised: type[Exception]
 ) -> None:
-    made = Worker(settings.load(model="fake"))
+    made = Worker(settings.load(model="fake"), metrics())
     engine[0].start_error = EngineStartError("no weights", model_error=model_error)
     made.start()
     with pytest.raises(raised, match="no weights"):
@@ -257,7 +263,7 @@ def test_an_engine_that_cannot_start(
 def test_a_start_has_a_limit(
     engine: list[FakeEngineProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Worker(settings.load(model="fake", engine_start_seconds=0.001))
+    made = Worker(settings.load(model="fake", engine_start_seconds=0.001), metrics())
     engine[0].slow_start = True
     made.start()
     import time

@@ -1,0 +1,68 @@
+"""What the owner loop says of itself, for the HTTP thread to read.
+
+Each attribute is replaced as a whole by the owner and never changed in place, so that a reader
+needs no lock; what it sees may be a turn old.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+
+from semif_engine.types import EngineInfo, MemoryReport
+
+
+class Phase(StrEnum):
+    """Where the processor is between its start and its end."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    DRAINING = "draining"
+    STOPPED = "stopped"
+
+
+class Status:
+    """Written by the owner alone."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.STARTING
+        self.engine: EngineInfo | None = None
+        """Of the engine that is or was last ready."""
+        self.engine_up = False
+        self.memory: MemoryReport | None = None
+        """The last one."""
+        self.joined = False
+        """The group has given this process its share, were it no partition at all."""
+        self.assigned: tuple[str, ...] = ()
+        """`topic/partition` of every partition owned."""
+        self.paused = False
+        self.buffered_records = 0
+        self.buffered_bytes = 0
+        self.oldest_received: float | None = None
+        """When the oldest unpublished record was read, by the monotonic clock."""
+        self._turned = time.monotonic()
+
+    def turned(self) -> None:
+        """The owner loop has come round."""
+        self._turned = time.monotonic()
+
+    @property
+    def seconds_since_turn(self) -> float:
+        return time.monotonic() - self._turned
+
+    @property
+    def oldest_seconds(self) -> float:
+        """Age of the oldest unpublished record; 0 when there is none."""
+        oldest = self.oldest_received
+        return 0.0 if oldest is None else max(0.0, time.monotonic() - oldest)
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why no request is being answered; None: they are."""
+        if self.phase is not Phase.RUNNING:
+            return str(self.phase)
+        if not self.engine_up:
+            return "the engine is being replaced"
+        if not self.joined:
+            return "the consumer group has not assigned partitions yet"
+        return None
