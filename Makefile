@@ -59,6 +59,7 @@ lint: setup ## ruff and mypy, as CI runs them
 	$(ENV)/bin/ruff check .
 	$(ENV)/bin/ruff format --check .
 	$(BIN)/python -m mypy
+	$(ENV)/bin/hadolint Dockerfile
 
 .PHONY: format
 format: setup ## rewrite the code as ruff has it
@@ -76,3 +77,7 @@ docs: setup ## generate docs/metrics.md and the README's table of settings anew
 .PHONY: kafka
 kafka: setup ## start a local Apache Kafka and print its address; Ctrl-C stops it
 	@$(BIN)/python -m tests.support.local_kafka run
+
+.PHONY: test-containers
+test-containers: setup ## image, compose and testcontainers, on the engine of DOCKER_HOST
+	$(BIN)/python -m pytest -s tests/containers

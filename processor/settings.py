@@ -70,6 +70,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(
         env_prefix="SEMIF_",
+        env_ignore_empty=True,  # as a compose file passes on what was not given
         extra="forbid",
         hide_input_in_errors=True,
         validate_default=True,

@@ -24,7 +24,10 @@ from tests.support.topics import Topics
 class IdleWorker:
     """A fake worker: ready, and its gate is the test's."""
 
-    def __init__(self, _: object) -> None:
+    info = memory = None
+    up = True
+
+    def __init__(self, *_: object) -> None:
         self.gate = Gate()
         self.busy = False
         self.ready = True
@@ -61,6 +64,7 @@ def test_kept_partitions(
         model="none",
         buffer_records=200,
         publish_records=30,
+        http_port="off",
     )
     owner = loop.Owner(loaded, signals.StopRequest())
     owner._start()

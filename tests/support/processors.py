@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from processor.running import RunningProcessor
+from tests.support import planted
 from tests.support.topics import TopicSet
 
 READY_SECONDS = 120.0
@@ -25,11 +26,22 @@ def flags(
         "replays_topic": names.replays,
         "model": str(model),
         "http_port": 0,
+        # Means nothing without SASL, and must not show in what is logged.
+        "kafka": {"sasl.password": planted.SECRET},
     } | more
+
+
+class WatchedProcessor(RunningProcessor):
+    """Fails its test if anything it wrote holds a planted state or secret."""
+
+    def __exit__(self, *about: object) -> None:
+        super().__exit__(*about)
+        found = planted.leaked([*map(str, self.events), *self.other_lines])
+        assert not found, f"a planted state or secret was logged: {found[0]}"
 
 
 def processor(
     bootstrap: str, names: TopicSet, group: str, model: Path, **more: object
 ) -> RunningProcessor:
     """A processor that is starting; wait for its events. A context manager."""
-    return RunningProcessor(flags(bootstrap, names, group, model, **more))
+    return WatchedProcessor(flags(bootstrap, names, group, model, **more))

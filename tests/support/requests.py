@@ -7,11 +7,12 @@ from typing import Any
 
 from processor.records import Record
 from schemas import headers as h
+from tests.support.planted import STATE
 
 OPTIONS = [{"id": "yes", "description": "It did."}, {"id": "no", "description": "It did not."}]
 
 
-def single(request_id: str, state: Any = "All is well.", **more: Any) -> dict[str, Any]:
+def single(request_id: str, state: Any = STATE, **more: Any) -> dict[str, Any]:
     """A request of the single form."""
     return {
         "id": request_id,
@@ -21,7 +22,7 @@ def single(request_id: str, state: Any = "All is well.", **more: Any) -> dict[st
     } | more
 
 
-def shared(request_id: str, decision_ids: list[str], state: Any = "All is well.") -> dict[str, Any]:
+def shared(request_id: str, decision_ids: list[str], state: Any = STATE) -> dict[str, Any]:
     """A request of the shared form, one question a decision."""
     return {
         "id": request_id,

@@ -180,3 +180,10 @@ def test_no_model_is_an_error_that_says_what_to_do() -> None:
 def test_topics_must_differ() -> None:
     with pytest.raises(SettingsError, match="different names"):
         settings.load(results_topic="semif.errors")
+
+
+def test_an_empty_variable_is_a_setting_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SEMIF_REVISION", "SEMIF_CAP", "SEMIF_SLOT", "SEMIF_CONFIG"):
+        monkeypatch.setenv(name, "")
+    loaded = settings.load()
+    assert (loaded.revision, loaded.cap, loaded.slot) == (None, None, None)
