@@ -26,7 +26,7 @@ COPY --from=manifest /manifest/requirements.txt /manifest/constraints.txt /opt/s
 WORKDIR /opt/semif-kafka
 # A version without its local part (+cpu) is met by any: one pin serves both kinds of wheels.
 RUN if [ -n "$TORCH_INDEX_URL" ]; then \
-        pip install --no-cache-dir -c constraints.txt --index-url "$TORCH_INDEX_URL" torch; \
+        pip install --no-cache-dir --no-deps -c constraints.txt --index-url "$TORCH_INDEX_URL" torch; \
     fi \
     && pip install --no-cache-dir -c constraints.txt -r requirements.txt
 
@@ -49,8 +49,9 @@ ENV HF_HUB_CACHE=/models \
 USER 10001
 WORKDIR /home/semif
 EXPOSE 9464
-# Loading a model takes minutes; replacing an engine that died, as long again.
-HEALTHCHECK --interval=10s --timeout=6s --start-period=10m --retries=6 \
+# An engine that died may take as long to be replaced as a start (engine_start_seconds, 10 min): only
+# past that is it worth somebody's restart.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=10m --retries=66 \
     CMD ["python3", "/opt/semif-kafka/healthcheck.py"]
 ENTRYPOINT ["semif-kafka"]
 CMD ["run"]

@@ -76,6 +76,8 @@ class Assignment:
     def on_revoke(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         try:
             self._rebalanced()
+            if not self._incremental:
+                self.joined = False  # all were taken; the next share comes with on_assign
             self._publish_finished([(one.topic, one.partition) for one in partitions])
         except Exception as error:  # noqa: BLE001
             self._kept = self._kept or error
@@ -83,6 +85,7 @@ class Assignment:
 
     def on_lost(self, consumer: Any, partitions: list[TopicPartition]) -> None:
         """No longer the owner: nothing may be published or committed for these."""
+        self.joined = False
         self._rebalanced()
         self._gone("partitions lost", partitions)
 

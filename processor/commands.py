@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
+import stat
 import sys
 import uuid
 from collections.abc import Callable, Iterable
@@ -100,7 +102,10 @@ def _open(file: Path, stop: Callable[[], bool]) -> Iterable[bytes]:
     if str(file) == "-":
         return sending.patient_lines(sys.stdin.fileno(), stop)
     try:
-        return file.open("rb")
+        opened = file.open("rb")
+        if stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            return opened
+        return sending.patient_lines(os.dup(opened.fileno()), stop)  # `<(a command)`
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}") from None
 
@@ -174,14 +179,21 @@ def score(settings: Settings, file: Path) -> None:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
         scoring.Scorer(settings, stop) as scorer,
-        Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as progress,
+        Progress(
+            *columns,
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            # Or, with a terminal on stderr, rich would send the answers there, too.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as progress,
     ):
         task = progress.add_task("loading the model", total=None)
         scorer.start()
         progress.update(task, description="decisions")
 
         def write(answer: dict[str, Any]) -> None:
-            print(json.dumps(answer, ensure_ascii=False), flush=True)
+            print(json.dumps(answer), flush=True)
             progress.advance(task)
 
         scorer.run(sending.lines(source, settings), write)

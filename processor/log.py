@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,37 @@ class Repeats:
         return event
 
 
+class _RepeatsFilter(logging.Filter):
+    """The same for records of the standard library."""
+
+    def __init__(self, repeats: Repeats) -> None:
+        super().__init__()
+        self._repeats = repeats
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        try:
+            self._repeats(None, record.levelname, {"event": str(record.msg)})
+        except structlog.DropEvent:
+            return False
+        return True
+
+
+def _without_contents(_: Any, __: str, event: Any) -> Any:
+    """An exception as its type and where it was, in one line.
+
+    Its text may quote what was worked on, and a traceback with local variables would: a state.
+    """
+    given = event.pop("exc_info", None)
+    if given is True:
+        given = sys.exc_info()
+    error = given[1] if isinstance(given, tuple) else given
+    if isinstance(error, BaseException):
+        frames = traceback.extract_tb(error.__traceback__)
+        places = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        event["raised"] = " < ".join([type(error).__name__, *reversed(places)])
+    return event
+
+
 def configure(level: str, form: str, repeats: int = 0) -> None:
     """Set up structlog; `form` is "console" or "json", `repeats` as for `Repeats`."""
     renderer: structlog.typing.Processor = (
@@ -62,14 +94,17 @@ def configure(level: str, form: str, repeats: int = 0) -> None:
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _without_contents,
     ]
+    held_back = Repeats(repeats)
     structlog.configure(
-        processors=[Repeats(repeats), *shared, renderer],
+        processors=[held_back, *shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_RepeatsFilter(held_back))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -314,6 +314,7 @@ class Owner:
         try:
             self._publisher.publish(batch, self._consumer, deadline, self._suspects)
         except publisher.RecordsRefused as refusal:
+            self._metrics.aborted()
             self._suspects.add(refusal.suspected)
             for run in batch.entries.values():
                 for entry in run:

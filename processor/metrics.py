@@ -103,7 +103,7 @@ GROUPS = Metric(
     "semif_groups",
     Kind.COUNTER,
     "groups",
-    "Groups scored: requests that share a state, from one prefill.",
+    "Groups given to the engine: requests that share a state, for one prefill.",
     "As many groups as requests although states repeat: key the requests by their state.",
 )
 GROUP_DECISIONS = Metric(
@@ -365,10 +365,13 @@ class Metrics:
         """A publication came to nothing and is tried again."""
         self._count(PUBLISH_ABORTS)
 
+    def submitted(self) -> None:
+        """The engine was given a group."""
+        self._count(GROUPS)
+
     def scored(self, outcome: GroupOutcome) -> None:
         """The engine has finished a group."""
         facts = outcome.facts
-        self._count(GROUPS)
         self._count(RELEASES)
         self._observe(GROUP_DECISIONS, len(outcome.answers))
         self._observe(GROUP_PREFIX, facts.prefix_tokens)

@@ -1,13 +1,15 @@
 """Score JSON lines without Kafka: the same parsing, grouping and engine, lines in, lines out.
 
-Lines are taken in windows; within one, requests that share a state are scored from one prefill,
-and the answers come in the order of the lines.
+Lines are read in windows (the settings buffer_records and buffer_bytes); within one, requests
+that share a state are scored from one prefill. Answers come in the order of the lines, each as
+soon as all before it are there.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from processor.errors import StoppedError
@@ -33,13 +35,6 @@ class Count:
     errors: int = 0
 
 
-@dataclass(slots=True)
-class _Window:
-    lines: list[int] = field(default_factory=list)
-    answers: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
-    """Line number to what is written for it."""
-
-
 class Scorer:
     """One engine, for as many lines as there are. A context manager that ends the engine."""
 
@@ -49,7 +44,10 @@ class Scorer:
         self._stop = stop
         self._worker = Worker(settings, Metrics(Status(), results_topic=""))
         self._buffer = GroupBuffer()
-        self._window = _Window()
+        self._lines: deque[int] = deque()
+        """Numbers of the lines that are read and not yet written, in order."""
+        self._answers: dict[int, list[dict[str, Any]]] = {}
+        """Line number to what is written for it."""
         self.count = Count()
 
     def __enter__(self) -> Scorer:
@@ -73,13 +71,14 @@ class Scorer:
         Raises EngineFailedError where engines are lost again and again, and StoppedError.
         """
         for line in source:
-            self._window.lines.append(line.number)
+            self._check_stop()
+            self._lines.append(line.number)
             if isinstance(line.parsed, RequestError):
-                self._window.answers[line.number] = [_refused(line.number, line.parsed)]
+                self._answers[line.number] = [_refused(line.number, line.parsed)]
             else:
                 self._buffer.append(Pending(_record(line), line.parsed))
             full = (
-                len(self._window.lines) >= self._settings.buffer_records
+                len(self._lines) >= self._settings.buffer_records
                 or self._buffer.bytes >= self._settings.buffer_bytes
             )
             if full:
@@ -87,12 +86,15 @@ class Scorer:
         self._finish(write)
 
     def _finish(self, write: Callable[[dict[str, Any]], None]) -> None:
-        """Score what the window holds and write it."""
+        """Score what waits, and write each line as soon as those before it are."""
+        self._write(write)
         while group := self._buffer.take(self._settings.group_decisions):
             self._score(group)
-        window, self._window = self._window, _Window()
-        for number in window.lines:
-            for answer in window.answers[number]:
+            self._write(write)
+
+    def _write(self, write: Callable[[dict[str, Any]], None]) -> None:
+        while self._lines and self._lines[0] in self._answers:
+            for answer in self._answers.pop(self._lines.popleft()):
                 if "code" in answer:
                     self.count.errors += 1
                 else:
@@ -108,7 +110,7 @@ class Scorer:
             self._check_stop()
         for pending, answers in finished.answers:
             number = pending.record.offset
-            self._window.answers[number] = _answered(number, pending, answers)
+            self._answers[number] = _answered(number, pending, answers)
         self._buffer.put_back(finished.put_back)
 
     def _check_stop(self) -> None:

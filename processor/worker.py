@@ -134,6 +134,7 @@ class Worker:
         self._submitted = time.monotonic()
         decisions = tuple(one for pending in group for one in pending.request.decisions)
         self._engine.submit(Group(self._group_id, group[0].request.state, decisions))
+        self._metrics.submitted()
         log.debug("group submitted", group=self._group_id, decisions=len(decisions))
 
     def collect(self, seconds: float) -> Finished | None:

@@ -140,15 +140,37 @@ class Compose:
         return self.run("ps", "-q", service).strip().splitlines()[-1]
 
 
+# The image waits eleven minutes before it calls itself unhealthy.
+_IMPATIENT = """
+services:
+  processor:
+    healthcheck:
+      test: ["CMD", "python3", "/opt/semif-kafka/healthcheck.py"]
+      interval: 2s
+      timeout: 6s
+      retries: 3
+"""
+
+
 @pytest.fixture
-def compose(image: Build, models: Path) -> Iterator[Compose]:
-    """deploy/compose.yaml, up, with our image and a tiny model."""
+def compose(image: Build, models: Path, tmp_path: Path) -> Iterator[Compose]:
+    """deploy/compose.yaml, up, with our image and a tiny model, and an impatient health check."""
     from tests.support.ports import Port
 
+    impatient = tmp_path / "impatient.yaml"
+    impatient.write_text(_IMPATIENT)
     kafka, http = Port(), Port()
     name = f"semif-test-{os.getpid()}"
     up = Compose(
-        [*compose_command(), "-p", name, "-f", str(ROOT / "deploy" / "compose.yaml")],
+        [
+            *compose_command(),
+            "-p",
+            name,
+            "-f",
+            str(ROOT / "deploy" / "compose.yaml"),
+            "-f",
+            str(impatient),
+        ],
         dict(os.environ)
         | {
             "SEMIF_IMAGE": IMAGE,

@@ -44,13 +44,15 @@ class FakeConsumer:
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned = partitions
 
+    assign = incremental_assign
+
     def resume(self, partitions: list[TopicPartition]) -> None: ...
 
 
-def assign(consumer: FakeConsumer) -> Assignment:
+def assign(consumer: FakeConsumer, *, incremental: bool = True) -> Assignment:
     made = Assignment(
         Tracker(),
-        incremental=True,
+        incremental=incremental,
         assigned=lambda: None,
         publish_finished=lambda homes: None,
         removed=lambda: None,
@@ -84,3 +86,18 @@ def test_an_offset_that_is_refused_is_no_beginning() -> None:
     with pytest.raises(KafkaException):
         made.raise_kept()
     assert consumer.assigned is None
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_joined_until_the_share_is_taken_or_lost(incremental: bool) -> None:
+    consumer = FakeConsumer(*([Answered(0, 7), Answered(1, 9)] for _ in range(3)))
+    made = assign(consumer, incremental=incremental)
+    partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    assert made.joined
+    made.on_revoke(consumer, partitions[:1])
+    assert made.joined is incremental, "the cooperative protocol takes a part and leaves the rest"
+    made.on_assign(consumer, partitions)
+    assert made.joined
+    made.on_lost(consumer, partitions)
+    assert not made.joined
+    made.raise_kept()

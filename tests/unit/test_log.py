@@ -55,7 +55,14 @@ from processor import log
 log.configure("info", {form!r}, 2)
 for _ in range(4):
     structlog.get_logger().info("ours", origin="t/0/1", text="two\\nlines")
-logging.getLogger("uvicorn.error").warning("theirs %s", 1)
+for n in range(1, 5):
+    logging.getLogger("uvicorn.error").warning("theirs %s", n)
+try:
+    state = "swordfish"
+    raise ValueError(state)
+except ValueError:
+    structlog.get_logger().error("failed", exc_info=True)
+    logging.getLogger("uvicorn.error").exception("theirs failed")
 logging.getLogger("uvicorn.error").info("not this")
 """
 
@@ -71,9 +78,18 @@ def test_one_event_a_line_to_stderr_ours_and_theirs(form: str) -> None:
     )
     assert done.stdout == ""
     lines = done.stderr.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 6
+    assert "swordfish" not in done.stderr
+    assert done.stderr.count("ValueError < ") == 2, done.stderr
     if form == "json":
         events = [json.loads(line) for line in lines]
-        assert [one["event"] for one in events] == ["ours", "ours", "theirs 1"]
+        assert [one["event"] for one in events] == [
+            "ours",
+            "ours",
+            "theirs 1",
+            "theirs 2",
+            "failed",
+            "theirs failed",
+        ]
         assert all({"level", "timestamp"} <= one.keys() for one in events)
         assert events[0]["origin"] == "t/0/1"

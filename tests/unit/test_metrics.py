@@ -48,6 +48,7 @@ def everything(metrics: Metrics, status: Status) -> None:
     metrics.gate(2.5)
     for reason in Loss:
         metrics.lost(reason)
+    metrics.submitted()
     facts = GroupFacts(100, 130, 90, dict.fromkeys(m.STAGES, 0.01))
     metrics.scored(GroupOutcome(1, (answer("a"), answer("b")), MEMORY, facts))
     status.memory, status.engine_up, status.assigned = MEMORY, True, ("t/0", "t/1")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -105,3 +108,45 @@ def test_ctrl_c_ends_it_and_its_engine(model: Path) -> None:
         rest = scoring.stderr.read()
         assert scoring.wait(60) == ExitCode.INTERRUPTED
     assert b"Traceback" not in rest
+
+
+def test_with_a_terminal_on_stderr_the_answers_go_to_stdout(model: Path, tmp_path: Path) -> None:
+    """rich, left alone, would take them to the terminal."""
+    file, out = tmp_path / "requests.jsonl", tmp_path / "out.jsonl"
+    file.write_text(lines(single("r"), single("é")))
+    ours, theirs = pty.openpty()
+    with out.open("wb") as answers:
+        scoring = subprocess.Popen(
+            [*COMMAND, "--model", str(model), "--file", str(file)],
+            stdout=answers,
+            stderr=theirs,
+            env=os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "ascii"},
+        )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's end
+        while piece := os.read(ours, 2**16):
+            shown += piece
+    os.close(ours)
+    assert scoring.wait(200) == 0, shown
+    assert [json.loads(line)["request"] for line in out.read_text().splitlines()] == ["r", "é"]
+    assert b"probabilities" not in shown
+
+
+def test_what_is_finished_is_written_before_an_interruption(model: Path) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "--model", str(model), "--set", "buffer_records=2"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as scoring:
+        assert scoring.stdin is not None
+        assert scoring.stdout is not None
+        assert scoring.stderr is not None
+        scoring.stdin.write(lines(*(single(f"r{n}", f"state {n}") for n in range(2))).encode())
+        scoring.stdin.flush()  # and it stays open
+        first = [json.loads(scoring.stdout.readline()) for _ in range(2)]
+        scoring.send_signal(signal.SIGINT)
+        assert scoring.wait(60) == ExitCode.INTERRUPTED
+        assert b"interrupted" in scoring.stderr.read()
+    assert [one["request"] for one in first] == ["r0", "r1"]
