@@ -158,6 +158,20 @@ OLDEST = Metric(
     "Grows without end: nothing is published. Look at semif_engine_up, the gate, and the log for "
     "aborted transactions.",
 )
+PADDED = Metric(
+    "semif_tokens_padded",
+    Kind.COUNTER,
+    "tokens",
+    "Tokens computed for nothing, to give the questions of a wave one width.",
+    "As many as the computed ones: questions of a few tokens; ask more in one question.",
+)
+HALVINGS = Metric(
+    "semif_wave_halvings",
+    Kind.COUNTER,
+    "waves",
+    "Waves of questions that ran out of memory and were tried again at half their height.",
+    "Steady: states grow longer or the cap is tight; what fits is remembered, so it should cease.",
+)
 STAGE_SECONDS = Metric(
     "semif_stage_seconds",
     Kind.HISTOGRAM,
@@ -294,6 +308,8 @@ METRICS: Sequence[Metric] = (
     GROUP_PREFIX,
     COMPUTED,
     SAVED,
+    PADDED,
+    HALVINGS,
     STAGE_SECONDS,
     BUFFERED_RECORDS,
     BUFFERED_BYTES,
@@ -377,6 +393,8 @@ class Metrics:
         self._observe(GROUP_PREFIX, facts.prefix_tokens)
         self._count(COMPUTED, facts.computed_tokens)
         self._count(SAVED, facts.saved_tokens)
+        self._count(PADDED, facts.padded_tokens)
+        self._count(HALVINGS, facts.halvings)
         for stage, seconds in facts.seconds.items():
             self._observe(STAGE_SECONDS, seconds, stage)
 

@@ -180,6 +180,7 @@ class Worker:
             prefix_tokens=outcome.facts.prefix_tokens,
             computed_tokens=outcome.facts.computed_tokens,
             saved_tokens=outcome.facts.saved_tokens,
+            waves=len(outcome.facts.wave_rows),
             at_baseline=outcome.memory.at_baseline,
             seconds=round(time.monotonic() - self._submitted, 4),
         )

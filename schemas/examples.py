@@ -65,7 +65,7 @@ _MODEL = ModelIdentity(
     device="cuda:0",
     torch_version="2.15.0",
     transformers_version="5.24.0",
-    serving_config="semif-kafka-prefix-copy-v1",
+    serving_config="semif-kafka-waves-v1",
 )
 _ANSWERED = RequestRef(
     id="deploy-81-checks", topic="semif.requests", partition=3, offset=1042, key="deploy-81"

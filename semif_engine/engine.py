@@ -109,6 +109,9 @@ class Engine:
                 prefix_tokens=tally.prefix_tokens,
                 computed_tokens=tally.computed_tokens,
                 saved_tokens=tally.saved_tokens,
+                padded_tokens=tally.padded_tokens,
+                wave_rows=tuple(tally.wave_rows),
+                halvings=tally.halvings,
                 seconds=tally.seconds,
             ),
         )

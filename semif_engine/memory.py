@@ -105,6 +105,11 @@ class Device(ABC):
     @abstractmethod
     def _empty_cache(self) -> None: ...
 
+    def release(self) -> None:
+        """After running out: give back what nobody holds, so that less may fit."""
+        gc.collect()
+        self._empty_cache()
+
     def mark_baseline(self) -> MemoryReport:
         """After warm-up: what is held now is what every group must come back to."""
         gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from semif_engine.prompt import (  # noqa: E402
 )
 from semif_engine.tokens import AnswerSlots, answer_slots  # noqa: E402
 from semif_engine.types import EngineConfig  # noqa: E402
+from semif_engine.waves import Heights  # noqa: E402
 
 _log = logging.getLogger(__name__)
 
@@ -67,6 +68,8 @@ class LoadedModel:
     """The fields of `schemas.result.ModelIdentity` but `serving_config`."""
     weights_bytes: int
     max_positions: int
+    heights: Heights = field(default_factory=Heights)
+    """What was learnt of how many rows fit a wave."""
 
 
 class TransformersTokenizer:

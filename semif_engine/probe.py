@@ -56,7 +56,7 @@ DECISIONS = (
     ),
     Decision(id="again", question="Was a card refused?", options=_YES_NO),
 )
-"""Different lengths, and one question after another has used its copy of the cache."""
+"""Different lengths, so that a wave has padding."""
 
 BOUNDS: Mapping[str, float] = {
     # Measured: 1e-5 on random tiny models, 1e-4 on SmolLM2. A dropped state or a prefix that is

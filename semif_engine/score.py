@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -16,13 +17,14 @@ from schemas.request import Decision
 from schemas.result import READOUT_DIRECT, READOUT_NATIVE
 from schemas.state import State
 from semif_engine import prefix as prefixes
-from semif_engine import tokens
+from semif_engine import tokens, waves
 from semif_engine.memory import Device, in_gib
 from semif_engine.model import LoadedModel
 from semif_engine.prompt import payload, prompt_sha256
 from semif_engine.types import DecisionError
+from semif_engine.waves import Suffix
 
-SERVING_SHARED = "semif-kafka-prefix-copy-v1"
+SERVING_SHARED = "semif-kafka-waves-v1"
 """`serving_config` of questions continued from a prefill of their state."""
 SERVING_DIRECT = "semif-kafka-direct-v1"
 """`serving_config` of questions scored alone in a full forward."""
@@ -56,6 +58,9 @@ class Tally:
     prefix_tokens: int = 0
     computed_tokens: int = 0
     saved_tokens: int = 0
+    padded_tokens: int = 0
+    wave_rows: list[int] = field(default_factory=list)
+    halvings: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, stage: str, started: float) -> None:
@@ -135,19 +140,29 @@ def score_shared(
         tally.add("prefill", started)
         tally.prefix_tokens = len(prefix)
         tally.computed_tokens += len(prefix)
+        tally.saved_tokens -= len(prefix)  # the prefill itself is paid once
         started = perf_counter()
-        for index in following:
-            if cache is None:
+        if cache is None:
+            for index in following:
                 answers[index] = out_of_memory(device, len(prefix), "the state's prefill")
-                continue
-            question = questions[index]
-            scored = attempt(partial(_continue, loaded, device, cache, len(prefix), question))
-            answers[index] = _judged(device, question, scored)
-            tally.computed_tokens += len(question.ids) - len(prefix)
-            tally.saved_tokens += len(prefix)
-        if cache is not None:
-            tally.saved_tokens -= len(prefix)  # the prefill itself is paid once
+        else:
+            suffixes = [
+                Suffix(
+                    index,
+                    questions[index].ids[len(prefix) :],
+                    loaded.slots.ids[: len(questions[index].decision.options)],
+                )
+                for index in following
+            ]
+            for index, logits in _by_waves(loaded, device, cache, len(prefix), suffixes, tally):
+                scored = None if logits is None else Scored(logits, READOUT_NATIVE, SERVING_SHARED)
+                answers[index] = _judged(device, questions[index], scored)
+            # Not only forgotten: a frame that somebody keeps may still know it.
+            cache.layers.clear()
         del cache
+        for index in following:
+            tally.computed_tokens += len(questions[index].ids) - len(prefix)
+            tally.saved_tokens += len(prefix)
         tally.add("score", started)
     started = perf_counter()
     for index, question in enumerate(questions):
@@ -159,30 +174,54 @@ def score_shared(
     return [answers[index] for index in range(len(questions))]
 
 
-def _continue(
+def _by_waves(
     loaded: LoadedModel,
     device: Device,
     cache: prefixes.PrefixCache,
     prefix_tokens: int,
-    question: Question,
-) -> Scored:
-    slots = loaded.slots.ids[: len(question.decision.options)]
-    rest = question.ids[prefix_tokens:]
-    own = prefixes.continued(cache)
-    logits = prefixes.last_logits(loaded.model, rest, slots, device.name, own)
-    return Scored(logits, READOUT_NATIVE, SERVING_SHARED)
+    suffixes: Sequence[Suffix],
+    tally: Tally,
+) -> Iterator[tuple[int, list[float] | None]]:
+    """Each suffix's index and logits, wave by wave; None where it does not fit alone.
+
+    A wave that runs out of memory is halved, and the height that worked is remembered for its
+    width and prefix length (`loaded.heights`).
+    """
+    for width, bucket in waves.buckets(suffixes).items():
+        rest: Sequence[Suffix] = bucket
+        while rest:
+            rows = waves.even(len(rest), loaded.heights.rows(width, prefix_tokens))
+            wave, later = rest[:rows], rest[rows:]
+            logits = attempt(
+                partial(waves.wave_logits, loaded.model, cache, prefix_tokens, wave, device.name)
+            )
+            if logits is None:
+                device.release()
+                if rows > 1:
+                    tally.halvings += 1
+                    loaded.heights.too_high(width, prefix_tokens, rows)
+                    continue
+                yield wave[0].index, None
+            else:
+                tally.wave_rows.append(rows)
+                tally.padded_tokens += sum(width - len(one.ids) for one in wave)
+                yield from zip((one.index for one in wave), logits, strict=True)
+            rest = later
 
 
 def attempt(work: Callable[[], T]) -> T | None:
     """The work's value, or None where it ran out of memory.
 
     Returns from outside the handler: while an exception is alive, its traceback keeps the frames
-    of the failed work and with them every tensor in them.
+    of the failed work and with them every tensor in them. Whoever else keeps the exception (a
+    debugger, an error reporter) gets frames without their tensors.
     """
     try:
         return work()
-    except torch.OutOfMemoryError:
-        pass
+    except torch.OutOfMemoryError as error:
+        traceback.clear_frames(error.__traceback__)
+        error.__traceback__ = None
+        del work  # this frame is in the traceback, too
     return None
 
 

@@ -84,6 +84,12 @@ class GroupFacts:
     """Prefill tokens that were computed, the shared prefix counted once."""
     saved_tokens: int = 0
     """Prefix tokens that direct scoring would have computed again."""
+    padded_tokens: int = 0
+    """Tokens computed for nothing, to give the rows of a wave one width."""
+    wave_rows: tuple[int, ...] = ()
+    """Rows of each wave, in their order."""
+    halvings: int = 0
+    """Waves that ran out of memory and were tried again at half their height."""
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Seconds by stage: "encode", "prefill", "score", "settle"."""
 

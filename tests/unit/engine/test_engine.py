@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from schemas.errors import ErrorCode
 from semif_engine import prefix as prefixes
-from semif_engine import probe, score, tokens
+from semif_engine import probe, score, tokens, waves
 from semif_engine.engine import Engine
 from semif_engine.errors import ModelError
+from semif_engine.shared_cache import SharedPrefix
 from semif_engine.types import DecisionError, EngineConfig
 from tests.unit.engine.groups import DECISIONS, STATE, assert_same, decision, group, inside
 
@@ -122,13 +124,16 @@ def test_logits_that_are_not_finite_cost_their_question_alone(
 ) -> None:
     one = engine()
     before = one.score(group()).answers
-    original = prefixes.last_logits
+    original = waves.wave_logits
 
-    def broken(model: Any, ids: Any, slots: Any, device: str, cache: Any) -> list[float]:
-        values = original(model, ids, slots, device, cache)
-        return [float("nan"), *values[1:]] if len(slots) == 3 else values
+    def broken(model: Any, prefix: Any, tokens: int, wave: Any, device: str) -> Any:
+        found = original(model, prefix, tokens, wave, device)
+        return [
+            [float("nan"), *one[1:]] if len(suffix.slots) == 3 else one
+            for suffix, one in zip(wave, found, strict=True)
+        ]
 
-    monkeypatch.setattr(prefixes, "last_logits", broken)
+    monkeypatch.setattr(waves, "wave_logits", broken)
     after = one.score(group()).answers
     (error,) = _errors(after)
     assert error.code is ErrorCode.NON_FINITE_LOGITS
@@ -152,26 +157,48 @@ def test_a_bug_is_not_turned_into_an_answer(
     def bug(*_: Any) -> list[float]:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(prefixes, "last_logits", bug)
+    monkeypatch.setattr(waves, "wave_logits", bug)
     with pytest.raises(ZeroDivisionError):
         engine().score(group())
 
 
-def lose_states(cache: Any) -> Any:
-    copied = original_continued(cache)
-    probe.drop_recurrent_states(copied)
-    return copied
+def lost(prefix: Any, rows: int, *, pairs: bool) -> Any:
+    made = SharedPrefix(prefix, rows, pairs=pairs)
+    for layer in made.layers:
+        for index, state in getattr(layer, "recurrent_states", {}).items():
+            layer.recurrent_states[index] = torch.zeros_like(state)
+    return made
 
 
-original_continued = prefixes.continued
+def used_twice(prefix: Any, rows: int, *, pairs: bool) -> Any:
+    assert (rows, pairs) == (1, False)
+    return prefix  # which the model writes its states into
 
 
-@pytest.mark.parametrize("broken", [lose_states, lambda cache: cache], ids=["lost", "used twice"])
+@pytest.mark.parametrize("broken", [lost, used_twice])
 def test_the_self_check_stops_a_stack_that_mishandles_the_state(
     engine: StartedEngine, monkeypatch: pytest.MonkeyPatch, broken: Any
 ) -> None:
     loaded, device = inside(engine())
-    monkeypatch.setattr(prefixes, "continued", broken)
+    monkeypatch.setattr(waves, "WAVE_TOKENS", 1)  # a row a wave
+    probe.self_check(loaded, device)
+    monkeypatch.setattr(waves, "SharedPrefix", broken)
+    with pytest.raises(ModelError, match="differ by"):
+        probe.self_check(loaded, device)
+
+
+def test_the_self_check_stops_padding_on_the_left(
+    engine: StartedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded, device = inside(engine())
+
+    def left(wave: Any) -> Any:
+        ids = torch.zeros((len(wave), wave[0].width), dtype=torch.int64)
+        for row, suffix in enumerate(wave):
+            ids[row, -len(suffix.ids) :] = torch.tensor(suffix.ids)
+        return ids, torch.full((len(wave),), wave[0].width - 1)
+
+    monkeypatch.setattr(waves, "padded", left)
     with pytest.raises(ModelError, match="differ by"):
         probe.self_check(loaded, device)
 

@@ -17,6 +17,7 @@ from semif_engine import probe, score, tokens
 from semif_engine.engine import Engine
 from semif_engine.prompt import payload, prompt_sha256
 from semif_engine.score import Question, Scored, Tally
+from tests.support.copied_cache import continued
 from tests.unit.engine.conftest import MODEL_TYPES
 from tests.unit.engine.groups import DECISIONS, STATE, assert_same, decision, group, inside
 
@@ -80,7 +81,7 @@ def test_a_lost_recurrent_state_shows(engine: StartedEngine) -> None:
     rest, slots = question.ids[len(prefix) :], loaded.slots.ids[:2]
     with torch.inference_mode():
         kept = prefixes.prefill(loaded.model, prefix, device.name)
-        lost = prefixes.continued(kept)
+        lost = continued(kept)
         assert probe.drop_recurrent_states(lost) == 3
         with_state = prefixes.last_logits(loaded.model, rest, slots, device.name, kept)
         without = prefixes.last_logits(loaded.model, rest, slots, device.name, lost)
@@ -95,11 +96,9 @@ def test_a_cache_used_twice_shows(engine: StartedEngine) -> None:
     rest, slots = question.ids[len(prefix) :], loaded.slots.ids[:2]
     with torch.inference_mode():
         cache = prefixes.prefill(loaded.model, prefix, device.name)
-        copied = prefixes.continued(cache)
+        copied = continued(cache)
         first = prefixes.last_logits(loaded.model, rest, slots, device.name, copied)
-        again = prefixes.last_logits(
-            loaded.model, rest, slots, device.name, prefixes.continued(cache)
-        )
+        again = prefixes.last_logits(loaded.model, rest, slots, device.name, continued(cache))
         stale = prefixes.last_logits(loaded.model, rest, slots, device.name, copied)
     assert first == pytest.approx(again, abs=EXACT)
     assert max(abs(a - b) for a, b in zip(first, stale, strict=True)) > 100 * EXACT
@@ -139,7 +138,7 @@ def test_a_result_has_the_contracts_fields_in_order(engine: StartedEngine) -> No
         assert answer["prompt_sha256"] == prompt_sha256(prompt)
         assert answer["input_tokens"] == len(loaded.tokenizer.encode_batch([prompt])[0])
         assert answer["prompt_version"] == PROMPT_VERSION
-        assert answer["model"]["serving_config"] == "semif-kafka-prefix-copy-v1"
+        assert answer["model"]["serving_config"] == "semif-kafka-waves-v1"
         assert sum(answer["probabilities"]) == pytest.approx(1.0, abs=1e-12)
         assert (
             answer["top"]
