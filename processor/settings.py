@@ -126,6 +126,11 @@ class Settings(BaseSettings):
     cap: Bytes | None = Field(
         None, description="Hard cap on device memory. Default: 12GiB, or less on a smaller device."
     )
+    readout: Literal["native", "float32"] = Field(
+        "native",
+        description="native: the model's own head; float32: the letters' rows of it, which ends "
+        "exact ties of half precision. A calibration holds for one of them.",
+    )
     max_input_tokens: int = Field(4096, ge=16, description="Longest prompt, in tokens.")
     allocated_slack: Bytes = Field(
         32 * 2**20, description="Allocated bytes above baseline that still count as at baseline."
@@ -276,6 +281,7 @@ class Settings(BaseSettings):
             device=self.device,
             dtype=self.dtype,
             cap_bytes=self.cap,
+            readout=self.readout,
             max_input_tokens=self.max_input_tokens,
             allocated_slack_bytes=self.allocated_slack,
             reserved_slack_bytes=self.reserved_slack,

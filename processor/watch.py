@@ -16,17 +16,39 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from processor import kafka_config, topics
 from processor.deadline import Deadline
 from processor.errors import BrokerError
 from processor.settings import Settings
-from schemas.errors import ErrorRecord
-from schemas.result import DecisionResult
 
 _POLL_SECONDS = 0.2
 _END_SECONDS = 15.0
+
+
+class _Origin(BaseModel):
+    id: str | None
+
+
+class _Result(BaseModel):
+    """What of a result is shown. Fields it does not name may be those of a newer processor."""
+
+    id: str
+    request: _Origin
+    top: str
+    margin: float
+    tie: bool
+    probabilities: list[float] = Field(min_length=1)
+
+
+class _Error(BaseModel):
+    """What of an error record is shown."""
+
+    id: str | None
+    request: _Origin
+    code: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +137,15 @@ class Watcher:
         return Seen(
             message.topic(),
             is_error,
-            _content(message.value(), ErrorRecord if is_error else DecisionResult),
+            _content(message.value(), is_error=is_error),
             f"{message.topic()}/{message.partition()}/{message.offset()}",
         )
 
 
-def _content(value: bytes | None, model: type[BaseModel]) -> dict[str, Any]:
+def _content(value: bytes | None, *, is_error: bool) -> dict[str, Any]:
     try:
         content = json.loads(value or b"")
-        model.model_validate(content)
+        (_Error if is_error else _Result).model_validate(content)
     except (ValueError, RecursionError):
         return {}
     return dict(content)

@@ -175,6 +175,7 @@ class Worker:
         log.info(
             "group scored",
             group=outcome.group_id,
+            origin=group[0].record.coordinates,
             requests=len(group),
             decisions=len(outcome.answers),
             prefix_tokens=outcome.facts.prefix_tokens,

@@ -11,6 +11,7 @@ from schemas.reference import RequestRef
 PROMPT_VERSION = "direct-options-v1"
 READOUT_DIRECT = "native full-vocabulary last-position logits restricted to declared answer slots"
 READOUT_NATIVE = "native selected suffix-position logits"
+READOUT_FLOAT32 = "float32 logits of the declared answer slots from the last hidden state"
 PROBABILITY_STATUS = "conditional option score; uncalibrated as decision confidence"
 
 

@@ -68,6 +68,8 @@ class LoadedModel:
     """The fields of `schemas.result.ModelIdentity` but `serving_config`."""
     weights_bytes: int
     max_positions: int
+    readout: str = "native"
+    """See `EngineConfig.readout`."""
     heights: Heights = field(default_factory=Heights)
     """What was learnt of how many rows fit a wave."""
 
@@ -162,6 +164,7 @@ def load(config: EngineConfig, device: Device) -> LoadedModel:
         identity=identity,
         weights_bytes=weights,
         max_positions=int(getattr(model.config, "max_position_embeddings", 0) or 2**31),
+        readout=config.readout,
     )
 
 

@@ -67,3 +67,11 @@ def last_logits(
     wanted = logits[0, -1].index_select(0, torch.tensor(list(slots), device=logits.device))
     values: list[float] = wanted.float().tolist()
     return values
+
+
+def last_hidden(model: Any, ids: Sequence[int], device: str) -> torch.Tensor:
+    """(1, width), the hidden state after a whole prompt. Raises torch.OutOfMemoryError."""
+    hidden: torch.Tensor = model.get_decoder()(
+        input_ids=token_tensor(ids, device), use_cache=False
+    ).last_hidden_state
+    return hidden[:, -1]

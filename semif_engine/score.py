@@ -14,13 +14,14 @@ import torch
 
 from schemas.errors import ErrorCode
 from schemas.request import Decision
-from schemas.result import READOUT_DIRECT, READOUT_NATIVE
+from schemas.result import READOUT_DIRECT, READOUT_FLOAT32, READOUT_NATIVE
 from schemas.state import State
 from semif_engine import prefix as prefixes
 from semif_engine import tokens, waves
 from semif_engine.memory import Device, in_gib
 from semif_engine.model import LoadedModel
 from semif_engine.prompt import payload, prompt_sha256
+from semif_engine.readout import readout
 from semif_engine.types import DecisionError
 from semif_engine.waves import Suffix
 
@@ -113,6 +114,16 @@ def score_direct(loaded: LoadedModel, device: Device, question: Question) -> Sco
     return Scored(logits, READOUT_DIRECT, SERVING_DIRECT)
 
 
+def score_alone(loaded: LoadedModel, device: Device, question: Question) -> Scored:
+    """One question that shares nothing, by the model's readout. As for `score_direct`."""
+    if loaded.readout == "native":
+        return score_direct(loaded, device, question)
+    slots = loaded.slots.ids[: len(question.decision.options)]
+    hidden = prefixes.last_hidden(loaded.model, question.ids, device.name)
+    [logits] = readout(loaded.model, hidden, [slots], loaded.readout)
+    return Scored(logits, READOUT_FLOAT32, SERVING_DIRECT)
+
+
 def score_shared(
     loaded: LoadedModel,
     device: Device,
@@ -154,8 +165,9 @@ def score_shared(
                 )
                 for index in following
             ]
+            name = READOUT_NATIVE if loaded.readout == "native" else READOUT_FLOAT32
             for index, logits in _by_waves(loaded, device, cache, len(prefix), suffixes, tally):
-                scored = None if logits is None else Scored(logits, READOUT_NATIVE, SERVING_SHARED)
+                scored = None if logits is None else Scored(logits, name, SERVING_SHARED)
                 answers[index] = _judged(device, questions[index], scored)
             # Not only forgotten: a frame that somebody keeps may still know it.
             cache.layers.clear()
@@ -167,7 +179,7 @@ def score_shared(
     started = perf_counter()
     for index, question in enumerate(questions):
         if index not in answers:
-            scored = attempt(partial(score_direct, loaded, device, question))
+            scored = attempt(partial(score_alone, loaded, device, question))
             answers[index] = _judged(device, question, scored)
             tally.computed_tokens += len(question.ids)
     tally.add("score", started)
@@ -193,7 +205,15 @@ def _by_waves(
             rows = waves.even(len(rest), loaded.heights.rows(width, prefix_tokens))
             wave, later = rest[:rows], rest[rows:]
             logits = attempt(
-                partial(waves.wave_logits, loaded.model, cache, prefix_tokens, wave, device.name)
+                partial(
+                    waves.wave_logits,
+                    loaded.model,
+                    cache,
+                    prefix_tokens,
+                    wave,
+                    device.name,
+                    loaded.readout,
+                )
             )
             if logits is None:
                 device.release()

@@ -29,6 +29,8 @@ class EngineConfig:
     """"auto" (the checkpoint's own on CUDA, float32 on CPU), "float32", "bfloat16" or "float16"."""
     cap_bytes: int | None = None
     """Hard cap on device memory; None means the default of `memory.default_cap`."""
+    readout: str = "native"
+    """"native" (the model's own head and dtype) or "float32" (the letters' rows of it alone)."""
     max_input_tokens: int = 4096
     allocated_slack_bytes: int = 32 * 2**20
     reserved_slack_bytes: int = 512 * 2**20

@@ -15,6 +15,7 @@ import torch
 
 from semif_engine.attention import CASCADE, CASCADE_FROM, CAT, attention
 from semif_engine.prefix import PrefixCache, cache_argument
+from semif_engine.readout import readout
 from semif_engine.shared_cache import SharedPrefix
 
 WIDTH_STEP = 64
@@ -80,9 +81,14 @@ def _key(width: int, prefix_tokens: int) -> tuple[int, int]:
 
 
 def wave_logits(
-    model: Any, prefix: PrefixCache, prefix_tokens: int, wave: Sequence[Suffix], device: str
+    model: Any,
+    prefix: PrefixCache,
+    prefix_tokens: int,
+    wave: Sequence[Suffix],
+    device: str,
+    readout_name: str = "native",
 ) -> list[list[float]]:
-    """Each suffix's logits of its letters, by the model's own head, as float32.
+    """Each suffix's logits of its letters, as float32; by `readout`.
 
     All of one width. The prefix is left as it is. Raises torch.OutOfMemoryError where the wave
     does not fit.
@@ -101,11 +107,7 @@ def wave_logits(
         ).last_hidden_state
     last = hidden[torch.arange(rows, device=device), ends]
     del hidden
-    logits = head(model, last)
-    return [
-        row.index_select(0, torch.tensor(list(suffix.slots), device=device)).float().tolist()
-        for row, suffix in zip(logits, wave, strict=True)
-    ]
+    return readout(model, last, [suffix.slots for suffix in wave], readout_name)
 
 
 def padded(wave: Sequence[Suffix]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -118,10 +120,3 @@ def padded(wave: Sequence[Suffix]) -> tuple[torch.Tensor, torch.Tensor]:
     for row, suffix in enumerate(wave):
         ids[row, : len(suffix.ids)] = torch.tensor(suffix.ids)
     return ids, torch.tensor([len(suffix.ids) - 1 for suffix in wave])
-
-
-def head(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """(rows, vocabulary) from (rows, hidden): the model's own head, scaling and soft cap."""
-    logits: torch.Tensor = model.get_output_embeddings()(hidden)
-    cap = getattr(model.config, "final_logit_softcapping", None)
-    return logits if cap is None else torch.tanh(logits / cap) * cap

@@ -126,8 +126,8 @@ def test_logits_that_are_not_finite_cost_their_question_alone(
     before = one.score(group()).answers
     original = waves.wave_logits
 
-    def broken(model: Any, prefix: Any, tokens: int, wave: Any, device: str) -> Any:
-        found = original(model, prefix, tokens, wave, device)
+    def broken(*arguments: Any) -> Any:
+        found, wave = original(*arguments), arguments[3]
         return [
             [float("nan"), *one[1:]] if len(suffix.slots) == 3 else one
             for suffix, one in zip(wave, found, strict=True)

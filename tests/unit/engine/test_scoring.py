@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,13 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schemas.result import PROMPT_VERSION, READOUT_NATIVE, DecisionResult
+from schemas.result import PROMPT_VERSION, READOUT_FLOAT32, READOUT_NATIVE, DecisionResult
 from semif_engine import prefix as prefixes
 from semif_engine import probe, score, tokens
 from semif_engine.engine import Engine
 from semif_engine.prompt import payload, prompt_sha256
 from semif_engine.score import Question, Scored, Tally
+from semif_engine.types import EngineConfig
 from tests.support.copied_cache import continued
 from tests.unit.engine.conftest import MODEL_TYPES
 from tests.unit.engine.groups import DECISIONS, STATE, assert_same, decision, group, inside
@@ -175,3 +177,56 @@ def test_half_precision_keeps_the_winner_outside_the_tie_band(
         if not answer["tie"]:
             best = max(range(len(oracle.logits)), key=oracle.logits.__getitem__)
             assert answer["top"] == answer["option_ids"][best]
+
+
+@pytest.mark.parametrize("model_type", ["qwen3_5_text", "gemma3_text"])
+def test_the_float32_readout_is_the_native_one_in_float32(
+    checkpoint: Callable[..., Path], engine: StartedEngine, model_type: str
+) -> None:
+    """Gemma has a soft cap on its logits."""
+    native = engine(model_type).score(group()).answers
+    config = EngineConfig(model=str(checkpoint(model_type)), device="cpu", readout="float32")
+    one = Engine(config)
+    one.start()
+    read = one.score(group()).answers
+    assert_same(read, native)
+    assert {answer["readout"] for answer in read if isinstance(answer, dict)} == {READOUT_FLOAT32}
+
+
+def test_the_float32_readout_ends_the_grid_of_half_precision(
+    checkpoint: Callable[..., Path],
+) -> None:
+    found = {}
+    for readout in ("native", "float32"):
+        config = EngineConfig(
+            model=str(checkpoint()), device="cpu", dtype="bfloat16", readout=readout
+        )
+        one = Engine(config)
+        one.start()
+        answers = one.score(group()).answers
+        found[readout] = [logit for each in answers for logit in each["option_logits"]]  # type: ignore[index]
+    on_grid = {
+        readout: sum(torch.tensor(one).bfloat16().item() == one for one in logits)
+        for readout, logits in found.items()
+    }
+    assert on_grid["native"] == len(found["native"])
+    assert on_grid["float32"] < len(found["float32"]) / 4
+    assert found["float32"] == pytest.approx(found["native"], abs=0.1)
+
+
+def test_a_prompt_scored_alone_has_the_same_readout(
+    checkpoint: Callable[..., Path], engine: StartedEngine
+) -> None:
+    config = EngineConfig(model=str(checkpoint()), device="cpu", readout="float32")
+    one = Engine(config)
+    one.start()
+    loaded, device = inside(one)
+    prefix = tokens.prefix(loaded.tokenizer, loaded.render, STATE)
+    (question, *_) = score.encode(loaded, STATE, prefix, DECISIONS, 8192)
+    assert isinstance(question, Question)
+    with torch.inference_mode():
+        (alone,) = score.score_shared(loaded, device, [], [question], Tally())
+        direct = score.score_direct(loaded, device, question)
+    assert isinstance(alone, Scored)
+    assert alone.readout == READOUT_FLOAT32
+    assert alone.logits == pytest.approx(direct.logits, abs=EXACT)
