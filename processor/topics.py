@@ -28,6 +28,8 @@ _SECONDS = 15.0
 # The client itself says that a request timed out; its future is not to give up before.
 _ANSWER_SECONDS = _SECONDS + 5
 _RETRY_SECONDS = 0.2
+# The first question about any group makes a new broker create its topic of offsets.
+_GROUP_SECONDS = 30.0
 _UNREACHABLE = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE})
 # A broker that has just started, or took over a group, says so for a moment.
 _COORDINATOR_MOVES = frozenset(
@@ -35,6 +37,8 @@ _COORDINATOR_MOVES = frozenset(
         KafkaError.NOT_COORDINATOR,
         KafkaError.COORDINATOR_NOT_AVAILABLE,
         KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError._TIMED_OUT,
     }
 )
 DEFAULT_PARTITIONS = 6
@@ -183,7 +187,13 @@ def inspect(settings: Settings) -> list[Finding]:
         findings += [Finding(role.name, False, fault) for fault in faults]
         if not faults:
             findings.append(Finding(role.name, True, f"{count} partitions"))
-    findings += _group_rights(client, settings)
+    try:
+        findings += _group_rights(client, settings)
+    except BrokerError as error:
+        if all(one.ok for one in findings):
+            raise
+        # What is known to be wrong must not be lost over what could not be asked.
+        findings.append(Finding(settings.requests_topic, False, str(error)))
     return findings
 
 
@@ -249,7 +259,7 @@ def _configs(client: AdminClient, names: list[str]) -> dict[str, dict[str, str] 
 
 def _group_rights(client: AdminClient, settings: Settings) -> list[Finding]:
     """Whether this client may read in its consumer group."""
-    deadline = Deadline(_SECONDS)
+    deadline = Deadline(_GROUP_SECONDS)
     while True:
         future = client.describe_consumer_groups(
             [settings.group], include_authorized_operations=True, request_timeout=_SECONDS

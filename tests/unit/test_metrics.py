@@ -49,7 +49,7 @@ def everything(metrics: Metrics, status: Status) -> None:
     for reason in Loss:
         metrics.lost(reason)
     metrics.submitted()
-    facts = GroupFacts(100, 130, 90, dict.fromkeys(m.STAGES, 0.01))
+    facts = GroupFacts(100, 130, 90, 7, (2,), 1, dict.fromkeys(m.STAGES, 0.01))
     metrics.scored(GroupOutcome(1, (answer("a"), answer("b")), MEMORY, facts))
     status.memory, status.engine_up, status.assigned = MEMORY, True, ("t/0", "t/1")
 
@@ -110,6 +110,8 @@ def test_a_group_is_counted() -> None:
     assert seen["semif_group_decisions_sum", ()] == 2
     assert seen["semif_tokens_computed_total", ()] == 130
     assert seen["semif_tokens_saved_total", ()] == 90
+    assert seen["semif_tokens_padded_total", ()] == 7
+    assert seen["semif_wave_halvings_total", ()] == 1
     assert seen["semif_memory_peak_bytes", ()] == 500
     assert seen["semif_assigned_partitions", ()] == 2
     assert seen["semif_paused_partitions", ()] == 0
