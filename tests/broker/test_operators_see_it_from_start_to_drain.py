@@ -78,7 +78,7 @@ def test_an_operators_view(bootstrap: str, topics: Topics, group_id: str, tiny_m
         until = time.monotonic() + WORK_SECONDS
         while time.monotonic() < until:
             assert get(f"{url}/livez", seconds=5) == (200, "ok\n")
-            time.sleep(0.5)
+            time.sleep(0.5)  # a probe comes now and then; the minute itself is what is waited for
         assert series(url)["semif_oldest_unpublished_seconds", ()] > WORK_SECONDS / 2
 
         # Draining waits for that group: alive, not ready.

@@ -322,3 +322,30 @@ def test_an_owner_that_forgets_to_close_still_ends(config: EngineConfig) -> None
     )
     assert done.returncode == 1
     assert not Path(f"/proc/{int(done.stdout)}").exists()
+
+
+class Unkillable:
+    """A fake process that the kernel does not let go: that state cannot be made at will."""
+
+    pid = 4711
+
+    def kill(self) -> None: ...
+
+    def join(self, timeout: float) -> None:
+        assert timeout > 0, "without a limit the owner would stop polling"
+
+    def is_alive(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        raise ValueError("it is still running")
+
+
+def test_a_child_that_the_kernel_holds_does_not_hold_its_owner(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = EngineProcess(EngineConfig(model="m"))
+    engine._process = Unkillable()  # type: ignore[assignment]
+    engine.kill()
+    assert engine.pid is None
+    assert "4711 does not die" in caplog.text
