@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic_core import PydanticUndefined
 
-from processor.metrics import METRICS, Kind, Metric
+from processor.catalogue import METRICS, Kind, Metric
 from processor.settings import Settings, parse_bytes
 
 ROOT = Path(__file__).parent.parent
@@ -47,10 +47,10 @@ def metrics_page() -> str:
     ]
     return (
         "# Metrics\n\n"
-        "What `/metrics` answers, in the Prometheus text format; made from `processor/metrics.py` "
-        "by `make docs`.\nEvery series exists from the start, and no label takes values from "
-        "outside. Beside these there are\nthe `process_` metrics of the Prometheus client, of the "
-        "owner process alone.\n\n"
+        "What `/metrics` answers, in the Prometheus text format. Made by `make docs` from\n"
+        "`processor/catalogue.py`. Every series exists from the start, and no label takes values\n"
+        "from outside. Beside these there are the `process_` metrics of the Prometheus client, of\n"
+        "the owner process alone.\n\n"
         + _table(("name", "kind", "unit", "labels", "meaning", "when it is bad"), rows)
     )
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import structlog
 
+from processor.catalogue import Loss
 from processor.deadline import Deadline
 from processor.errors import EngineFailedError, SettingsError
 from processor.gate import Gate
 from processor.grouping import Pending
-from processor.metrics import Loss, Metrics
+from processor.metrics import Metrics
 from processor.settings import Settings
 from schemas.errors import ErrorCode
 from semif_engine.errors import EngineDied, EngineStartError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from processor import documents
-from processor.metrics import METRICS
+from processor.catalogue import METRICS
 from processor.settings import Settings
 
 

@@ -8,8 +8,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from processor import metrics as m
-from processor.metrics import METRICS, Kind, Loss, Metrics
+from processor import catalogue as m
+from processor.catalogue import METRICS, Kind, Loss
+from processor.metrics import Metrics
 from processor.offsets import Tracker
 from processor.outcomes import OutcomeWriter
 from processor.settings import load
