@@ -131,6 +131,22 @@ class Settings(BaseSettings):
         description="native: the model's own head; float32: the letters' rows of it, which ends "
         "exact ties of half precision. A calibration holds for one of them.",
     )
+    batch_invariance: Literal["off", "strict"] = Field(
+        "off",
+        description="strict: a question's numbers are bit for bit the same in any company, at "
+        "the price of waves filled up with dummies.",
+    )
+    memory_margin: float = Field(
+        0.1,
+        ge=0,
+        lt=1,
+        description="Part of the memory beside the weights that waves are not planned to take.",
+    )
+    unsupported_models: Literal["refuse", "direct"] = Field(
+        "refuse",
+        description="direct: a model class that cannot share a prefix is scored one question at "
+        "a time, each with its whole prompt.",
+    )
     max_input_tokens: int = Field(4096, ge=16, description="Longest prompt, in tokens.")
     allocated_slack: Bytes = Field(
         32 * 2**20, description="Allocated bytes above baseline that still count as at baseline."
@@ -180,7 +196,10 @@ class Settings(BaseSettings):
         600.0, gt=0, description="Longest start of the engine, loading and warm-up included."
     )
     engine_hang_seconds: float = Field(
-        300.0, gt=0, description="A group that takes longer is a hung engine, which is replaced."
+        300.0,
+        gt=0,
+        description="An engine that gives no sign for so long is hung, and is replaced. (In a "
+        "long group it gives one every five seconds, between two waves.)",
     )
 
     # The health port
@@ -282,6 +301,9 @@ class Settings(BaseSettings):
             dtype=self.dtype,
             cap_bytes=self.cap,
             readout=self.readout,
+            batch_invariance=self.batch_invariance,
+            memory_margin=self.memory_margin,
+            unsupported_models=self.unsupported_models,
             max_input_tokens=self.max_input_tokens,
             allocated_slack_bytes=self.allocated_slack,
             reserved_slack_bytes=self.reserved_slack,

@@ -22,6 +22,7 @@ from processor.metrics import Metrics
 from processor.settings import Settings
 from schemas.errors import ErrorCode
 from semif_engine.errors import EngineDied, EngineStartError
+from semif_engine.messages import Progress
 from semif_engine.process import EngineProcess
 from semif_engine.types import DecisionError, EngineInfo, Group, GroupOutcome, MemoryReport
 
@@ -55,6 +56,8 @@ class Worker:
         self._group: list[Pending] = []
         self._group_id = 0
         self._submitted = 0.0
+        self._heard = 0.0
+        self._progress: Progress | None = None
         self._starting: Deadline | None = None
         self._memory_replacements: deque[float] = deque()
         self._deaths = 0
@@ -122,6 +125,8 @@ class Worker:
             cap_bytes=info.memory.cap,
             baseline_bytes=info.memory.baseline,
             self_check_difference=info.self_check_difference,
+            planned_wave_rows=info.wave_rows,
+            batch_invariance=info.batch_invariance,
             seconds=round(info.start_seconds, 3),
         )
         if not self.gate.is_open:
@@ -132,7 +137,7 @@ class Worker:
         """Give the idle engine a group of requests over one state."""
         self._group = group
         self._group_id += 1
-        self._submitted = time.monotonic()
+        self._submitted = self._heard = time.monotonic()
         decisions = tuple(one for pending in group for one in pending.request.decisions)
         self._engine.submit(Group(self._group_id, group[0].request.state, decisions))
         self._metrics.submitted()
@@ -154,10 +159,26 @@ class Worker:
             return self._replace(Loss.DIED, f"died with exit code {death.exitcode}")
         if outcome is not None:
             return self._finished(outcome)
-        running = time.monotonic() - self._submitted
-        if self._group and running > self._settings.engine_hang_seconds:
-            return self._replace(Loss.HUNG, f"hung for {running:.0f} s")
+        self._follow()
+        silent = time.monotonic() - self._heard
+        if self._group and silent > self._settings.engine_hang_seconds:
+            return self._replace(Loss.HUNG, f"hung for {silent:.0f} s")
         return None
+
+    def _follow(self) -> None:
+        """A group of thousands of questions takes long and does not hang: it sends word."""
+        progress = self._engine.progress
+        if progress is None or progress is self._progress:
+            return
+        self._progress = progress
+        self._heard = time.monotonic()
+        log.info(
+            "group in work",
+            group=progress.group_id,
+            decisions_done=progress.done,
+            decisions=progress.total,
+            seconds=round(progress.seconds, 1),
+        )
 
     def close(self) -> None:
         """End the engine process. Never raises for its state."""
@@ -183,6 +204,8 @@ class Worker:
             computed_tokens=outcome.facts.computed_tokens,
             saved_tokens=outcome.facts.saved_tokens,
             waves=len(outcome.facts.wave_rows),
+            wave_rows=max(outcome.facts.wave_rows, default=0),
+            halvings=outcome.facts.halvings,
             at_baseline=outcome.memory.at_baseline,
             seconds=round(time.monotonic() - self._submitted, 4),
         )

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -27,6 +28,33 @@ CAT = "semif_prefix_cat"
 CASCADE = "semif_prefix_cascade"
 CASCADE_FROM = 1024
 """Prefix tokens from which on joining keys costs more than merging two parts."""
+
+
+_PLANNED_FOR: ContextVar[str] = ContextVar("planned_for")
+
+
+@contextlib.contextmanager
+def planned_for(kind: str) -> Iterator[None]:
+    """Let tensors on the meta device take the ways of a "cpu" or a "cuda" device meanwhile."""
+    token = _PLANNED_FOR.set(kind)
+    try:
+        yield
+    finally:
+        _PLANNED_FOR.reset(token)
+
+
+def _kind(tensor: torch.Tensor) -> str:
+    return _PLANNED_FOR.get() if tensor.is_meta else tensor.device.type
+
+
+def _planned(query: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """What a fused kernel allocates, on the meta device, which has none: its output, each
+    query's log-sum-exp, and a mask as numbers."""
+    out = torch.empty_like(query)
+    lse = torch.empty(query.shape[:-1], dtype=torch.float32, device=query.device)
+    if mask is not None:
+        torch.empty(mask.shape, dtype=query.dtype, device=query.device)
+    return out, lse
 
 
 @contextlib.contextmanager
@@ -60,24 +88,35 @@ def prefix_cat(
     _refuse(attention_mask, dropout, more)
     length, total = query.shape[2], key.shape[2]
     window = _window(module, more)
-    grouped = query.shape[1] > key.shape[1]
-    if length == total and (window is None or total <= window):
-        out = F.scaled_dot_product_attention(
-            query, key, value, is_causal=length > 1, scale=scaling, enable_gqa=grouped
-        )
+    if window is not None and total <= window:
+        window = None  # it hides nothing
+    group = query.shape[1] // key.shape[1]
+    causal = window is None and length == total and length > 1
+    mask: torch.Tensor | None = None
+    if window is None and length == total:
+        pass
+    elif window is None and _kind(query) == "cuda":
+        # With a plain mask CUDA has no kernel for grouped heads but the one that writes out all
+        # scores; this bias, which takes no memory, reaches the flash kernel.
+        if not query.is_meta:
+            mask = causal_lower_right(length, total)
     else:
-        mask: torch.Tensor = _lower_right(length, total, window, query.device)
-        if query.device.type == "cuda":
-            # With a plain mask CUDA has no kernel for grouped heads but the one that writes out
-            # all scores; this bias reaches the flash kernel, and a window has its heads repeated.
-            if window is None or total <= window:
-                mask = causal_lower_right(length, total)
-            elif grouped:
-                group = query.shape[1] // key.shape[1]
-                key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
-                grouped = False
+        mask = _lower_right(length, total, window, query.device)
+    if group > 1 and _kind(query) == "cuda" and (window or query.dtype == torch.float32):
+        # Neither has a kernel for grouped heads, either.
+        key, value = key.repeat_interleave(group, 1), value.repeat_interleave(group, 1)
+        group = 1
+    if query.is_meta:
+        out, _ = _planned(query, mask)
+    else:
         out = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, scale=scaling, enable_gqa=grouped
+            query,
+            key,
+            value,
+            attn_mask=mask,
+            is_causal=causal,
+            scale=scaling,
+            enable_gqa=group > 1,
         )
     return out.transpose(1, 2).contiguous(), None
 
@@ -161,16 +200,21 @@ def _with_lse(
     where it tells the log-sum-exp, else written out.
     """
     causal = causal and mask is None
-    if query.device.type == "cpu":
+    kind = _kind(query)
+    if kind == "cpu":
         bias = None
         if mask is not None:
-            bias = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, float("-inf"))
+            bias = query.new_zeros(mask.shape).masked_fill(~mask, float("-inf"))
             bias = bias.expand(1, 1, *bias.shape[-2:])
+        if query.is_meta:
+            return _planned(query, None)
         out, lse = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(
             query, key, value, 0.0, causal, attn_mask=bias, scale=scale
         )
         return out, lse
-    if query.device.type == "cuda" and mask is None and query.dtype != torch.float32:
+    if kind == "cuda" and mask is None and query.dtype != torch.float32:
+        if query.is_meta:
+            return _planned(query, None)
         flash = torch.ops.aten._scaled_dot_product_flash_attention
         out, lse, *_ = flash(query, key, value, 0.0, causal, False, scale=scale)
         return out, lse
@@ -186,13 +230,9 @@ def _with_lse(
 
 def _lower_right(length: int, total: int, window: int | None, device: torch.device) -> torch.Tensor:
     """(length, total), true where a query sees a key; the queries are the last of the keys."""
-    distance = (
-        torch.arange(length, device=device)[:, None]
-        + (total - length)
-        - torch.arange(total, device=device)[None]
-    )
-    seen = distance >= 0
-    return seen if window is None else seen & (distance < window)
+    own = total - length  # the first query's own key
+    seen = torch.ones((length, total), dtype=torch.bool, device=device).tril_(own)
+    return seen if window is None else seen.triu_(own - window + 1)
 
 
 def _window(module: torch.nn.Module, more: dict[str, Any]) -> int | None:

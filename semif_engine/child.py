@@ -15,7 +15,9 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, NoReturn
@@ -31,6 +33,8 @@ IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 EXIT_UNEXPECTED = 1
 EXIT_MODEL = 2
 EXIT_ORPHAN = 3
+PROGRESS_SECONDS = 5.0
+"""A group that takes longer sends word of its progress so often."""
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 _log = logging.getLogger(__name__)
@@ -107,9 +111,25 @@ def _serve(connection: Connection, config: EngineConfig) -> None:
         while not isinstance(message := connection.recv(), Stop):
             if not isinstance(message, Group):
                 raise TypeError(f"the owner sent a {type(message).__name__}")
-            connection.send(engine.score(message))
+            connection.send(engine.score(message, _reporter(connection, message.group_id)))
     finally:
         gc.unfreeze()  # or extensions complain at exit that their objects leaked
+
+
+def _reporter(connection: Connection, group_id: int) -> Callable[[int, int], None]:
+    """Sends the owner a word on a long group every PROGRESS_SECONDS."""
+    from semif_engine.messages import Progress
+
+    started = last = time.monotonic()
+
+    def report_progress(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= PROGRESS_SECONDS:
+            last = now
+            connection.send(Progress(group_id, done, total, now - started))
+
+    return report_progress
 
 
 def report(error: BaseException) -> None:

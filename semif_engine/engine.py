@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import torch
@@ -25,6 +25,7 @@ from semif_engine.types import (
     GroupFacts,
     GroupOutcome,
 )
+from semif_engine.waves import WIDTH_STEP
 
 _log = logging.getLogger(__name__)
 
@@ -65,18 +66,30 @@ class Engine:
         memory = device.mark_baseline()
         self._running = loaded, device
         return EngineInfo(
-            model={**loaded.identity, "serving_config": score.SERVING_SHARED},
+            model={
+                **loaded.identity,
+                "serving_config": score.SERVING_SHARED if loaded.sharing else score.SERVING_DIRECT,
+            },
             memory=memory,
             weights_bytes=loaded.weights_bytes,
             self_check_difference=self._difference,
             pid=os.getpid(),
             start_seconds=perf_counter() - started,
+            wave_rows=0 if loaded.plan is None else self._planned_rows(loaded),
+            batch_invariance=self._config.batch_invariance,
         )
 
-    def score(self, group: Group) -> GroupOutcome:
+    def _planned_rows(self, loaded: LoadedModel) -> int:
+        longest = min(self._config.max_input_tokens, loaded.max_positions)
+        return loaded.heights.rows(WIDTH_STEP, longest)
+
+    def score(
+        self, group: Group, progress: Callable[[int, int], None] = lambda *_: None
+    ) -> GroupOutcome:
         """Answer every decision of a group, with a result or an error each, in its order.
 
-        Raises RuntimeError before `start`.
+        `progress` is told how many of how many questions were scored, after each wave. Raises
+        RuntimeError before `start`.
         """
         if self._running is None:
             raise RuntimeError("the engine has not been started")
@@ -87,6 +100,14 @@ class Engine:
         prefix, encoded = self._encode(loaded, group)
         tally.add("encode", started)
         questions = [one for one in encoded if isinstance(one, Question)]
+        done = 0
+
+        def scored_more(count: int) -> None:
+            nonlocal done
+            done += count
+            progress(done, len(questions))
+
+        tally.scored = scored_more
         scored: Sequence[Scored | DecisionError] = ()
         if questions:
             with torch.inference_mode(), device.watch():

@@ -88,6 +88,10 @@ class Device(ABC):
         """Start measuring the peak anew."""
 
     @abstractmethod
+    def left(self) -> int:
+        """Bytes that could still be allocated, by torch or by a library beside it."""
+
+    @abstractmethod
     def needed(self) -> int:
         """A lower bound of what the last refused allocation would have brought memory to."""
 
@@ -122,15 +126,16 @@ class Device(ABC):
     def settle(self) -> MemoryReport:
         """Give back what the last group left and measure. The caller has dropped its tensors.
 
-        At baseline means allocated and reserved within their slack of the
-        baseline. The allocator's cache is emptied only when reserved exceeds that: emptying
-        costs milliseconds and the next group would ask for the same again.
+        At baseline means allocated and reserved within their slack of the baseline. The
+        allocator's cache is emptied only when reserved exceeds that: emptying costs milliseconds
+        and the next group would ask for the same again.
         """
         started = time.perf_counter()
+        allocated_before, reserved_before = self.allocated(), self.reserved()
         gc.collect()
-        self._synchronize()
         if self.reserved() > self._reserved_baseline + self._reserved_slack:
             self._empty_cache()
+        self._synchronize()
         allocated, reserved = self.allocated(), self.reserved()
         return MemoryReport(
             device=self.name,
@@ -139,6 +144,9 @@ class Device(ABC):
             allocated=allocated,
             reserved=reserved,
             peak=self.peak(),
+            allocated_before=allocated_before,
+            reserved_before=reserved_before,
+            released=max(0, reserved_before - reserved),
             at_baseline=(
                 allocated <= self.baseline + self._allocated_slack
                 and reserved <= self._reserved_baseline + self._reserved_slack
@@ -190,6 +198,10 @@ class CudaDevice(Device):
     def reset_peak(self) -> None:
         torch.cuda.reset_peak_memory_stats(self._index)
 
+    def left(self) -> int:
+        free, _ = torch.cuda.mem_get_info(self._index)
+        return min(free, self.usable - self.allocated())
+
     def needed(self) -> int:
         # torch does not give the size it refused; more than the cap is all that is known.
         return max(self.cap, self.peak() + CUDA_CONTEXT_MARGIN)
@@ -231,6 +243,9 @@ class CpuMeter(Device):
 
     def reset_peak(self) -> None:
         self._meter.reset_peak()
+
+    def left(self) -> int:
+        return self.cap - self._meter.live
 
     def needed(self) -> int:
         return self._meter.refused

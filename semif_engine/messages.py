@@ -23,5 +23,17 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """Child to owner: a long group is still being scored."""
+
+    group_id: int
+    done: int
+    """Decisions that have their answers."""
+    total: int
+    seconds: float
+    """Since scoring began."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """Owner to child: end once what was sent before is done."""

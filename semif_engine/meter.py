@@ -39,7 +39,11 @@ class StorageMeter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Most bytes live since `reset_peak`; never above the cap once weights fit."""
         self.refused = 0
         """What `live` would have become at the last refusal."""
+        self.events: list[tuple[int, int]] | None = None
+        """Where a list: every storage's number and bytes at its birth, and its number and minus
+        its bytes at its end, in their order."""
         self._seen: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+        self._number = 0
 
     def register(self, tensors: Iterable[torch.Tensor]) -> None:
         """Count tensors made elsewhere, such as weights. The cap is not applied."""
@@ -88,10 +92,17 @@ class StorageMeter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if key in self._seen or size == 0:
             return
 
+        self._number += 1
+        number = self._number
+
         def freed(_: object) -> None:
             self.live -= size
             self._seen.pop(key, None)
+            if self.events is not None:
+                self.events.append((number, -size))
 
         self._seen[key] = weakref.ref(storage, freed)
+        if self.events is not None:
+            self.events.append((number, size))
         self.live += size
         self.peak = max(self.peak, self.live)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,13 @@ import torch  # noqa: E402  (the environment must be set first)
 import transformers  # noqa: E402
 from transformers.utils import logging as transformers_logging  # noqa: E402
 
+from semif_engine import architecture, gguf_file  # noqa: E402
 from semif_engine import checkpoint as checkpoints  # noqa: E402
-from semif_engine import gguf_file  # noqa: E402
+from semif_engine.architecture import CLASSES, DTYPES, QWEN35  # noqa: E402
 from semif_engine.checkpoint import Checkpoint  # noqa: E402
 from semif_engine.errors import ModelError  # noqa: E402
-from semif_engine.memory import Device, weights_exceed  # noqa: E402
+from semif_engine.memory import Device, in_gib, weights_exceed  # noqa: E402
+from semif_engine.plan import Fixed, Heights, Learnt, Plan, Room  # noqa: E402
 from semif_engine.prompt import (  # noqa: E402
     TEMPLATE_ARGUMENTS,
     Render,
@@ -30,26 +32,8 @@ from semif_engine.prompt import (  # noqa: E402
 )
 from semif_engine.tokens import AnswerSlots, answer_slots  # noqa: E402
 from semif_engine.types import EngineConfig  # noqa: E402
-from semif_engine.waves import Heights  # noqa: E402
 
 _log = logging.getLogger(__name__)
-
-QWEN35 = "qwen3_5"
-CLASSES: Mapping[str, str] = {
-    "gemma3_text": "Gemma3ForCausalLM",
-    "llama": "LlamaForCausalLM",
-    "qwen2": "Qwen2ForCausalLM",
-    "qwen3": "Qwen3ForCausalLM",
-    QWEN35: "Qwen3_5ForCausalLM",  # with vision beside it; only the text part is loaded
-    f"{QWEN35}_text": "Qwen3_5ForCausalLM",
-}
-"""`model_type` of a config to the class of transformers that scores it."""
-
-DTYPES: Mapping[str, torch.dtype] = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-}
 
 # Parts of a checkpoint that scoring text does not load: vision, and multi-token prediction.
 _NOT_LOADED = ("model.visual.", "visual.", "mtp.")
@@ -70,8 +54,12 @@ class LoadedModel:
     max_positions: int
     readout: str = "native"
     """See `EngineConfig.readout`."""
-    heights: Heights = field(default_factory=Heights)
-    """What was learnt of how many rows fit a wave."""
+    plan: Plan | None = None
+    """What fits under the cap; None where that is not known."""
+    heights: Heights = field(default_factory=Learnt)
+    """How many rows a wave may have."""
+    sharing: bool = True
+    """Whether questions over one state can share its prefill."""
 
 
 class TransformersTokenizer:
@@ -136,10 +124,11 @@ def load(config: EngineConfig, device: Device) -> LoadedModel:
     estimate = _weights_bytes(checkpoint, dtype)
     if estimate > device.usable:
         raise ModelError(weights_exceed(estimate, device))
+    plan = _plan(config, checkpoint, dtype, device, estimate)
     tokenizer = _tokenizer(checkpoint)
     render = _renderer(checkpoint, tokenizer)
     slots = answer_slots(tokenizer, render)
-    model = _model(checkpoint, dtype, device)
+    model = _model(_class_name(config, checkpoint), checkpoint, dtype, device)
     device.register(model)
     identity = {
         "source": checkpoint.source,
@@ -156,6 +145,8 @@ def load(config: EngineConfig, device: Device) -> LoadedModel:
             for tensor in [*model.parameters(), *model.buffers()]
         }.values()
     )
+    if plan is not None:
+        plan.room = replace(plan.room, held=device.allocated())
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
@@ -163,9 +154,71 @@ def load(config: EngineConfig, device: Device) -> LoadedModel:
         slots=slots,
         identity=identity,
         weights_bytes=weights,
-        max_positions=int(getattr(model.config, "max_position_embeddings", 0) or 2**31),
+        max_positions=_max_positions(checkpoint),
+        readout=config.readout,
+        plan=plan,
+        heights=_heights(config, plan),
+        sharing=checkpoint.config.get("model_type") in CLASSES,
+    )
+
+
+def _plan(
+    config: EngineConfig, checkpoint: Checkpoint, dtype: torch.dtype, device: Device, weights: int
+) -> Plan | None:
+    """What fits, before anything is loaded; None where the model's graph cannot be traced.
+
+    Raises ModelError where the cap has no room for even one short question.
+    """
+    if checkpoint.config.get("model_type") not in CLASSES:
+        return None
+    twin = architecture.twin(
+        checkpoint.folder,
+        checkpoint.config,
+        checkpoint.source,
+        dtype,
+        device.name.partition(":")[0],
         readout=config.readout,
     )
+    longest = min(config.max_input_tokens, _max_positions(checkpoint))
+    plan = Plan(twin, Room(device.usable, weights, config.memory_margin), longest=longest)
+    try:
+        fixed = plan.fixed_bytes()
+    except (RuntimeError, ValueError) as error:
+        # Planning is not scoring: waves are then found by halving them.
+        _log.warning(
+            "the graph of %s cannot be traced (%s): waves are not planned",
+            checkpoint.source,
+            type(error).__name__,
+        )
+        return None
+    if weights + fixed > device.usable:
+        raise ModelError(
+            f"there is no room to work beside the weights: they take {in_gib(weights)}, one short "
+            f"question {in_gib(fixed)}, and the memory cap is {in_gib(device.cap)}"
+            + ("" if device.usable == device.cap else f" ({in_gib(device.usable)} for tensors)")
+        )
+    return plan
+
+
+def _heights(config: EngineConfig, plan: Plan | None) -> Heights:
+    if config.batch_invariance == "off":
+        return Learnt(plan)
+    if config.batch_invariance != "strict":
+        raise ModelError(
+            f'batch_invariance must be "off" or "strict", it is {config.batch_invariance!r}'
+        )
+    if plan is None:
+        raise ModelError(
+            "batch_invariance=strict needs a supported model whose graph can be traced: its wave "
+            "shapes are planned at the start"
+        )
+    return Fixed(plan)
+
+
+def _max_positions(checkpoint: Checkpoint) -> int:
+    text = checkpoint.config.get("text_config")
+    of_text = text if isinstance(text, dict) else checkpoint.config
+    return int(of_text.get("max_position_embeddings") or 2**31)
 
 
 def _checkpoint(config: EngineConfig, device: Device) -> tuple[Checkpoint, torch.dtype]:
@@ -180,30 +233,21 @@ def _checkpoint(config: EngineConfig, device: Device) -> tuple[Checkpoint, torch
         checkpoint = gguf_file.find(file, config.revision, dtype, config.converted_dir)
     else:
         checkpoint = checkpoints.find(config.model, config.revision, config.cache_dir)
-        automatic = torch.float32 if cpu else _own_dtype(checkpoint)
-        dtype = DTYPES.get(config.dtype, automatic)
-    model_type = checkpoint.config.get("model_type")
-    if model_type not in CLASSES:
-        raise ModelError(
-            f"{checkpoint.source} is of type {model_type!r}; supported: {', '.join(CLASSES)}"
-        )
-    if "quantization_config" in checkpoint.config:
-        raise ModelError(f"{checkpoint.source} has quantised weights, which are not supported")
+        known = DTYPES.get(config.dtype)
+        own = torch.float32 if cpu else None
+        dtype = known or own or architecture.own_dtype(checkpoint.config, checkpoint.source)
+    name = _class_name(config, checkpoint)
+    if name == architecture.ANY_CLASS and config.readout != "native":
+        raise ModelError(f"readout {config.readout} needs a supported model: {', '.join(CLASSES)}")
     return checkpoint, dtype
 
 
-def _text_config(checkpoint: Checkpoint) -> Mapping[str, Any]:
-    text = checkpoint.config.get("text_config")
-    return text if isinstance(text, dict) else checkpoint.config
-
-
-def _own_dtype(checkpoint: Checkpoint) -> torch.dtype:
-    text = _text_config(checkpoint)
-    for config in (text, checkpoint.config):
-        for name in ("dtype", "torch_dtype"):
-            if config.get(name) in DTYPES:
-                return DTYPES[config[name]]
-    raise ModelError(f"the config of {checkpoint.source} names no dtype; set one")
+def _class_name(config: EngineConfig, checkpoint: Checkpoint) -> str:
+    return architecture.class_name(
+        checkpoint.config,
+        checkpoint.source,
+        direct_allowed=config.unsupported_models == "direct",
+    )
 
 
 def _weights_bytes(checkpoint: Checkpoint, dtype: torch.dtype) -> int:
@@ -228,7 +272,7 @@ def _tokenizer(checkpoint: Checkpoint) -> TransformersTokenizer:
 
 def _renderer(checkpoint: Checkpoint, tokenizer: TransformersTokenizer) -> Render:
     """How prompts are rendered: Qwen3.5 by the contract, others by their own template."""
-    qwen35 = str(checkpoint.config["model_type"]).startswith(QWEN35)
+    qwen35 = str(checkpoint.config.get("model_type")).startswith(QWEN35)
     if not tokenizer.has_template:
         if qwen35:
             return render_qwen35
@@ -255,8 +299,8 @@ def _renderer(checkpoint: Checkpoint, tokenizer: TransformersTokenizer) -> Rende
     return render_qwen35
 
 
-def _model(checkpoint: Checkpoint, dtype: torch.dtype, device: Device) -> Any:
-    model_class = getattr(transformers, CLASSES[checkpoint.config["model_type"]])
+def _model(name: str, checkpoint: Checkpoint, dtype: torch.dtype, device: Device) -> Any:
+    model_class = getattr(transformers, name)
     out_of_memory = False
     try:
         model, report = model_class.from_pretrained(

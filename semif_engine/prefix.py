@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import torch
 from transformers import DynamicCache
+from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from semif_engine.attention import CAT, attention
 
@@ -37,19 +38,38 @@ def prefill(model: Any, ids: Sequence[int], device: str) -> PrefixCache:
     delta rule's chunks end in any case. Raises torch.OutOfMemoryError where it does not fit.
     """
     cache = DynamicCache(config=model.config)
+    for start in range(0, len(ids), PIECE):
+        prefill_piece(model, cache, start, token_tensor(ids[start : start + PIECE], device))
+    return cache
+
+
+def prefill_piece(model: Any, cache: PrefixCache, start: int, piece: torch.Tensor) -> None:
+    """Add `piece` (1, tokens), which follows `start` tokens, to the cache."""
     # The decoder without its head: a prefill of n tokens needs none of its n rows of logits.
     decoder = model.get_decoder()
+    positions = torch.arange(start, start + piece.shape[1], device=piece.device)
     with attention(model, CAT):
-        for start in range(0, len(ids), PIECE):
-            piece = token_tensor(ids[start : start + PIECE], device)
-            positions = torch.arange(start, start + piece.shape[1], device=device)
-            decoder(
-                input_ids=piece,
-                position_ids=positions[None],
-                use_cache=True,
-                **{cache_argument(decoder): cache},
-            )
-    return cache
+        decoder(
+            input_ids=piece,
+            position_ids=positions[None],
+            use_cache=True,
+            **{cache_argument(decoder): cache},
+        )
+    _compact(cache)
+
+
+def _compact(cache: PrefixCache) -> None:
+    """Let sliding windows hold their tokens alone: they are views of all that was computed."""
+    layer: Any
+    for layer in cache.layers:
+        if not getattr(layer, "is_sliding", False) or isinstance(
+            layer, LinearAttentionCacheLayerMixin
+        ):
+            continue
+        for name in ("keys", "values"):
+            held = getattr(layer, name)
+            if held.numel() * held.element_size() < held.untyped_storage().nbytes():
+                setattr(layer, name, held.clone())
 
 
 def last_logits(

@@ -24,7 +24,7 @@ from types import ModuleType
 
 from semif_engine import child
 from semif_engine.errors import EngineBusy, EngineDied, EngineStartError, EngineStartTimeout
-from semif_engine.messages import Failed, Ready, Stop
+from semif_engine.messages import Failed, Progress, Ready, Stop
 from semif_engine.types import EngineConfig, EngineInfo, Group, GroupOutcome
 
 _JOIN_SECONDS = 5.0
@@ -53,6 +53,7 @@ class EngineProcess:
         self._lifeline: Connection | None = None
         self._info: EngineInfo | None = None
         self._busy = False
+        self._progress: Progress | None = None
 
     @property
     def connection(self) -> Connection:
@@ -151,6 +152,7 @@ class EngineProcess:
         if self._info is None or self._busy:
             raise EngineBusy("the engine is scoring" if self._busy else "the engine is not ready")
         self._busy = True
+        self._progress = None
         # A thread, since writing more than the pipe's buffer waits for the child to read, and a
         # child that hangs never does.
         threading.Thread(
@@ -166,7 +168,16 @@ class EngineProcess:
         Raises EngineDied where the child has ended; a group it had is lost with it. Before the
         engine is ready it raises EngineStartError as `poll_ready` does.
         """
-        return self._take(self._receive(timeout))
+        message = self._receive(timeout)
+        while isinstance(message, Progress):
+            self._progress = message
+            message = self._receive(0.0)
+        return self._take(message)
+
+    @property
+    def progress(self) -> Progress | None:
+        """The last word on the submitted group, which `poll` received; None where none came."""
+        return self._progress
 
     def restart(self) -> None:
         """Kill the child, if there is one, and start another; returns without waiting for it."""
@@ -212,7 +223,7 @@ class EngineProcess:
             if end is not None:
                 end.close()
         self._process = self._connection = self._lifeline = None
-        self._info, self._busy = None, False
+        self._info, self._busy, self._progress = None, False, None
         atexit.unregister(self.kill)
 
     def _receive(self, timeout: float) -> object | None:

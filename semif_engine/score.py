@@ -10,18 +10,17 @@ from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
-import torch
-
 from schemas.errors import ErrorCode
 from schemas.request import Decision
 from schemas.result import READOUT_DIRECT, READOUT_FLOAT32, READOUT_NATIVE
 from schemas.state import State
 from semif_engine import prefix as prefixes
 from semif_engine import tokens, waves
+from semif_engine.exhaustion import ran_out
 from semif_engine.memory import Device, in_gib
 from semif_engine.model import LoadedModel
 from semif_engine.prompt import payload, prompt_sha256
-from semif_engine.readout import readout
+from semif_engine.readout import letter_logits
 from semif_engine.types import DecisionError
 from semif_engine.waves import Suffix
 
@@ -63,6 +62,8 @@ class Tally:
     wave_rows: list[int] = field(default_factory=list)
     halvings: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    scored: Callable[[int], None] = lambda _: None
+    """Told how many more questions were scored."""
 
     def add(self, stage: str, started: float) -> None:
         """Count the seconds since `started` (perf_counter) to a stage."""
@@ -118,10 +119,10 @@ def score_alone(loaded: LoadedModel, device: Device, question: Question) -> Scor
     """One question that shares nothing, by the model's readout. As for `score_direct`."""
     if loaded.readout == "native":
         return score_direct(loaded, device, question)
-    slots = loaded.slots.ids[: len(question.decision.options)]
     hidden = prefixes.last_hidden(loaded.model, question.ids, device.name)
-    [logits] = readout(loaded.model, hidden, [slots], loaded.readout)
-    return Scored(logits, READOUT_FLOAT32, SERVING_DIRECT)
+    logits = letter_logits(loaded.model, hidden, loaded.slots.ids, loaded.readout)
+    values: list[float] = logits[0, : len(question.decision.options)].tolist()
+    return Scored(values, READOUT_FLOAT32, SERVING_DIRECT)
 
 
 def score_shared(
@@ -141,13 +142,14 @@ def score_shared(
     following = [
         index
         for index, question in enumerate(questions)
-        if prefix
+        if loaded.sharing
+        and prefix
         and len(question.ids) > len(prefix)
         and list(question.ids[: len(prefix)]) == list(prefix)
     ]
     if following:
         started = perf_counter()
-        cache = attempt(lambda: prefixes.prefill(loaded.model, prefix, device.name))
+        cache = attempt(lambda: prefixes.prefill(loaded.model, prefix, device.name), device)
         tally.add("prefill", started)
         tally.prefix_tokens = len(prefix)
         tally.computed_tokens += len(prefix)
@@ -155,20 +157,28 @@ def score_shared(
         started = perf_counter()
         if cache is None:
             for index in following:
-                answers[index] = out_of_memory(device, len(prefix), "the state's prefill")
+                answers[index] = out_of_memory(
+                    device,
+                    len(prefix),
+                    "the state's prefill",
+                    loaded.plan.prefill_need(len(prefix)) if loaded.plan else None,
+                )
         else:
             suffixes = [
                 Suffix(
                     index,
                     questions[index].ids[len(prefix) :],
-                    loaded.slots.ids[: len(questions[index].decision.options)],
+                    len(questions[index].decision.options),
                 )
                 for index in following
             ]
             name = READOUT_NATIVE if loaded.readout == "native" else READOUT_FLOAT32
             for index, logits in _by_waves(loaded, device, cache, len(prefix), suffixes, tally):
-                scored = None if logits is None else Scored(logits, name, SERVING_SHARED)
-                answers[index] = _judged(device, questions[index], scored)
+                answers[index] = (
+                    logits
+                    if isinstance(logits, DecisionError)
+                    else _judged(Scored(logits, name, SERVING_SHARED))
+                )
             # Not only forgotten: a frame that somebody keeps may still know it.
             cache.layers.clear()
         del cache
@@ -179,8 +189,8 @@ def score_shared(
     started = perf_counter()
     for index, question in enumerate(questions):
         if index not in answers:
-            scored = attempt(partial(score_alone, loaded, device, question))
-            answers[index] = _judged(device, question, scored)
+            answers[index] = _alone(loaded, device, question)
+            tally.scored(1)
             tally.computed_tokens += len(question.ids)
     tally.add("score", started)
     return [answers[index] for index in range(len(questions))]
@@ -193,17 +203,20 @@ def _by_waves(
     prefix_tokens: int,
     suffixes: Sequence[Suffix],
     tally: Tally,
-) -> Iterator[tuple[int, list[float] | None]]:
-    """Each suffix's index and logits, wave by wave; None where it does not fit alone.
+) -> Iterator[tuple[int, list[float] | DecisionError]]:
+    """Each suffix's index and logits, wave by wave, or the error of one that does not fit.
 
-    A wave that runs out of memory is halved, and the height that worked is remembered for its
-    width and prefix length (`loaded.heights`).
+    A wave that runs out of memory is halved, and the height that worked is remembered; in strict
+    mode all its questions have the error.
     """
+    heights = loaded.heights
     for width, bucket in waves.buckets(suffixes).items():
         rest: Sequence[Suffix] = bucket
         while rest:
-            rows = waves.even(len(rest), loaded.heights.rows(width, prefix_tokens))
-            wave, later = rest[:rows], rest[rows:]
+            most = heights.rows(width, prefix_tokens)
+            count = min(most, len(rest)) if heights.strict else waves.even(len(rest), most)
+            rows = most if heights.strict else count
+            wave, later = rest[:count], rest[count:]
             logits = attempt(
                 partial(
                     waves.wave_logits,
@@ -212,25 +225,42 @@ def _by_waves(
                     prefix_tokens,
                     wave,
                     device.name,
-                    loaded.readout,
-                )
+                    letters=loaded.slots.ids,
+                    readout=loaded.readout,
+                    rows=rows,
+                ),
+                device,
             )
             if logits is None:
                 device.release()
-                if rows > 1:
+                if rows > 1 and not heights.strict:
                     tally.halvings += 1
-                    loaded.heights.too_high(width, prefix_tokens, rows)
+                    heights.too_high(width, prefix_tokens, rows)
                     continue
-                yield wave[0].index, None
+                plan = loaded.plan
+                need = plan.wave_need(width, prefix_tokens, rows) if plan else None
+                for one in wave:
+                    tokens_of_it = prefix_tokens + len(one.ids)
+                    yield one.index, out_of_memory(device, tokens_of_it, "a question", need)
             else:
                 tally.wave_rows.append(rows)
-                tally.padded_tokens += sum(width - len(one.ids) for one in wave)
+                tally.padded_tokens += rows * width - sum(len(one.ids) for one in wave)
                 yield from zip((one.index for one in wave), logits, strict=True)
+            tally.scored(len(wave))
             rest = later
 
 
-def attempt(work: Callable[[], T]) -> T | None:
-    """The work's value, or None where it ran out of memory.
+def _alone(loaded: LoadedModel, device: Device, question: Question) -> Scored | DecisionError:
+    scored = attempt(partial(score_alone, loaded, device, question), device)
+    if scored is None:
+        count = len(question.ids)
+        need = loaded.plan.direct_need(count) if loaded.plan else None
+        return out_of_memory(device, count, "a question", need)
+    return _judged(scored)
+
+
+def attempt(work: Callable[[], T], device: Device) -> T | None:
+    """The work's value, or None where it ran out of memory; by `exhaustion.ran_out`.
 
     Returns from outside the handler: while an exception is alive, its traceback keeps the frames
     of the failed work and with them every tensor in them. Whoever else keeps the exception (a
@@ -238,33 +268,40 @@ def attempt(work: Callable[[], T]) -> T | None:
     """
     try:
         return work()
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:  # torch.OutOfMemoryError is one
+        if not ran_out(error, device):
+            raise
         traceback.clear_frames(error.__traceback__)
         error.__traceback__ = None
         del work  # this frame is in the traceback, too
     return None
 
 
-def out_of_memory(device: Device, count: int, what: str) -> DecisionError:
-    """The error of work over `count` tokens that did not fit alone."""
-    need = device.needed()
+def out_of_memory(
+    device: Device, count: int, what: str, estimate: int | None = None
+) -> DecisionError:
+    """The error of work over `count` tokens that did not fit alone.
+
+    `estimate` is the plan's, of all bytes that it needs.
+    """
+    need = max(device.needed(), estimate or 0)
     return DecisionError(
         ErrorCode.OUT_OF_MEMORY,
         f"{what} of {count} tokens does not fit under the memory cap of {in_gib(device.cap)}: "
-        f"it needs more than {in_gib(need)}, of which {in_gib(device.baseline)} are the model",
+        f"it needs {'about' if estimate == need else 'more than'} {in_gib(need)}, of which "
+        f"{in_gib(device.baseline)} are the model",
         {
             "cap": device.cap,
             "baseline": device.baseline,
             "need": need,
             "tokens": count,
-            "advice": "raise the memory cap, shorten the state, or use a smaller model or dtype",
+            "advice": "raise the memory cap (setting cap), shorten the state, or use a smaller "
+            "model or dtype; `semif-kafka plan` shows what fits",
         },
     )
 
 
-def _judged(device: Device, question: Question, scored: Scored | None) -> Scored | DecisionError:
-    if not scored:
-        return out_of_memory(device, len(question.ids), "a question")
+def _judged(scored: Scored) -> Scored | DecisionError:
     if not all(math.isfinite(one) for one in scored.logits):
         return DecisionError(
             ErrorCode.NON_FINITE_LOGITS, "the model gave logits that are NaN or infinite"

@@ -31,6 +31,13 @@ class EngineConfig:
     """Hard cap on device memory; None means the default of `memory.default_cap`."""
     readout: str = "native"
     """"native" (the model's own head and dtype) or "float32" (the letters' rows of it alone)."""
+    batch_invariance: str = "off"
+    """"off", or "strict": every wave of one width has one shape, so that a question's numbers are
+    bit for bit the same in any company."""
+    memory_margin: float = 0.1
+    """Part of the room beside the weights that waves are not planned to take; 0 to below 1."""
+    unsupported_models: str = "refuse"
+    """"refuse", or "direct": a class that cannot share a prefix is scored a question at a time."""
     max_input_tokens: int = 4096
     allocated_slack_bytes: int = 32 * 2**20
     reserved_slack_bytes: int = 512 * 2**20
@@ -64,17 +71,24 @@ class DecisionError:
 
 @dataclass(frozen=True, slots=True)
 class MemoryReport:
-    """Device memory after a group was settled, in bytes."""
+    """Device memory around the settling of a group, in bytes."""
 
     device: str
     cap: int
     baseline: int
     allocated: int
+    """After settling."""
     reserved: int
     peak: int
+    """Most allocated at once while the group was scored."""
     at_baseline: bool
     seconds: float
     """How long settling and measuring took."""
+    allocated_before: int
+    """When scoring had ended and nothing had been given back."""
+    reserved_before: int
+    released: int
+    """Of reserved bytes, by settling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +135,6 @@ class EngineInfo:
     """Largest logit difference between shared and direct scoring of the start's probe."""
     pid: int
     start_seconds: float
+    wave_rows: int = 0
+    """Planned rows of a wave of the narrowest width over the longest prefix; 0: no plan."""
+    batch_invariance: str = "off"

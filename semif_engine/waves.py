@@ -15,7 +15,7 @@ import torch
 
 from semif_engine.attention import CASCADE, CASCADE_FROM, CAT, attention
 from semif_engine.prefix import PrefixCache, cache_argument
-from semif_engine.readout import readout
+from semif_engine.readout import letter_logits
 from semif_engine.shared_cache import SharedPrefix
 
 WIDTH_STEP = 64
@@ -23,6 +23,8 @@ WIDTH_STEP = 64
 WAVE_TOKENS = 2048
 """Most padded tokens of a wave, but for a single wider row: past this a forward's time grows as
 its tokens do, and its memory with them."""
+STRICT_TOKENS = 512
+"""The same where every wave is filled up to its height: dummies cost as much as questions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,8 @@ class Suffix:
     index: int
     """The caller's own number of the question."""
     ids: Sequence[int]
-    slots: Sequence[int]
-    """Token ids of its answer letters."""
+    options: int
+    """How many of the answer letters it declares."""
 
     @property
     def width(self) -> int:
@@ -55,68 +57,56 @@ def even(count: int, most: int) -> int:
     return -(-count // -(-count // most))
 
 
-class Heights:
-    """How many rows a wave may have, by its width and the prefix's length.
-
-    At first as many as `WAVE_TOKENS` allow; from a wave that ran out of memory on, half of what
-    it had. One model on one device: what did not fit once does not fit again.
-    """
-
-    def __init__(self) -> None:
-        self._most: dict[tuple[int, int], int] = {}
-
-    def rows(self, width: int, prefix_tokens: int) -> int:
-        """At least 1."""
-        known = self._most.get(_key(width, prefix_tokens))
-        return max(1, WAVE_TOKENS // width) if known is None else known
-
-    def too_high(self, width: int, prefix_tokens: int, rows: int) -> None:
-        """A wave of so many rows ran out of memory."""
-        self._most[_key(width, prefix_tokens)] = max(1, rows // 2)
-
-
-def _key(width: int, prefix_tokens: int) -> tuple[int, int]:
-    # Prefixes of about one length need about the same.
-    return width, prefix_tokens // 256
-
-
 def wave_logits(
     model: Any,
     prefix: PrefixCache,
     prefix_tokens: int,
     wave: Sequence[Suffix],
     device: str,
-    readout_name: str = "native",
+    *,
+    letters: Sequence[int],
+    readout: str = "native",
+    rows: int | None = None,
 ) -> list[list[float]]:
-    """Each suffix's logits of its letters, as float32; by `readout`.
+    """Each suffix's logits of the letters it declares, as float32; by `readout`.
 
-    All of one width. The prefix is left as it is. Raises torch.OutOfMemoryError where the wave
-    does not fit.
+    All of one width; `letters` are token ids. With `rows` the batch has so many, dummies behind
+    the suffixes, whose answers nobody reads. The prefix is left as it is. Raises
+    torch.OutOfMemoryError where the wave does not fit.
     """
-    rows, width = len(wave), wave[0].width
-    ids, ends = (one.to(device) for one in padded(wave))
-    positions = torch.arange(prefix_tokens, prefix_tokens + width, device=device)
+    ids, ends = (one.to(device) for one in padded(wave, rows or len(wave)))
+    hidden = wave_hidden(model, prefix, prefix_tokens, ids, ends)
+    logits = letter_logits(model, hidden, letters, readout)[: len(wave)].tolist()
+    return [row[: suffix.options] for row, suffix in zip(logits, wave, strict=True)]
+
+
+def wave_hidden(
+    model: Any, prefix: PrefixCache, prefix_tokens: int, ids: torch.Tensor, ends: torch.Tensor
+) -> torch.Tensor:
+    """(rows, hidden) states at the `ends` (rows,) of `ids` (rows, width), after the prefix."""
+    rows, width = ids.shape
+    positions = torch.arange(prefix_tokens, prefix_tokens + width, device=ids.device)
     cascade = prefix_tokens >= CASCADE_FROM
     decoder = model.get_decoder()
     with attention(model, CASCADE if cascade else CAT):
-        hidden = decoder(
+        hidden: torch.Tensor = decoder(
             input_ids=ids,
             position_ids=positions[None].expand(rows, -1),
             use_cache=True,
             **{cache_argument(decoder): SharedPrefix(prefix, rows, pairs=cascade)},
         ).last_hidden_state
-    last = hidden[torch.arange(rows, device=device), ends]
-    del hidden
-    return readout(model, last, [suffix.slots for suffix in wave], readout_name)
+    return hidden[torch.arange(rows, device=ids.device), ends]
 
 
-def padded(wave: Sequence[Suffix]) -> tuple[torch.Tensor, torch.Tensor]:
+def padded(wave: Sequence[Suffix], rows: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(rows, width) token ids, padded on the right, and (rows,) places of each row's last token.
 
-    Padding on the left would be wrong even with a mask: a continued linear-attention state decays
-    over it.
+    Rows behind the wave's own are dummies of one token. Padding on the left would be wrong even
+    with a mask: a continued linear-attention state decays over it.
     """
-    ids = torch.zeros((len(wave), wave[0].width), dtype=torch.int64)
+    ids = torch.zeros((rows, wave[0].width), dtype=torch.int64)
+    ends = torch.zeros(rows, dtype=torch.int64)
     for row, suffix in enumerate(wave):
         ids[row, : len(suffix.ids)] = torch.tensor(suffix.ids)
-    return ids, torch.tensor([len(suffix.ids) - 1 for suffix in wave])
+        ends[row] = len(suffix.ids) - 1
+    return ids, ends

@@ -18,7 +18,7 @@ from semif_engine.types import EngineInfo, MemoryReport
 from tests.support.http import get
 
 SECRET = "swordfish"
-MEMORY = MemoryReport("cpu", 1000, 100, 101, 102, 500, True, 0.0)
+MEMORY = MemoryReport("cpu", 1000, 100, 101, 102, 500, True, 0.0, 101, 102, 0)
 MODEL = {"source": "m", "revision": "r", "device": "cpu", "dtype": "float32"}
 
 

@@ -38,7 +38,7 @@ def made() -> tuple[Metrics, Status]:
     return Metrics(status, results_topic="semif.results"), status
 
 
-MEMORY = MemoryReport("cpu", 1000, 100, 101, 102, 500, True, 0.0)
+MEMORY = MemoryReport("cpu", 1000, 100, 101, 102, 500, True, 0.0, 101, 102, 0)
 
 
 def everything(metrics: Metrics, status: Status) -> None:

@@ -19,6 +19,7 @@ from processor.worker import Worker
 from schemas.errors import ErrorCode
 from schemas.request import parse
 from semif_engine.errors import EngineDied, EngineStartError
+from semif_engine.messages import Progress
 from semif_engine.types import (
     DecisionError,
     EngineInfo,
@@ -35,7 +36,7 @@ def metrics() -> Metrics:
 
 
 def memory(*, at_baseline: bool = True) -> MemoryReport:
-    return MemoryReport("cpu", 2**30, 1000, 1000, 1000, 2000, at_baseline, 0.0)
+    return MemoryReport("cpu", 2**30, 1000, 1000, 1000, 2000, at_baseline, 0.0, 1000, 1000, 0)
 
 
 class FakeEngineProcess:
@@ -46,6 +47,7 @@ class FakeEngineProcess:
         self.group: Group | None = None
         self.fate: str = "answer"
         self.start_error: EngineStartError | None = None
+        self.progress: Progress | None = None
         self.slow_start = False
 
     def start(self) -> None:
@@ -181,6 +183,29 @@ def test_a_hung_engine_is_replaced(
     assert finished is not None
     assert finished.put_back == [one]
     assert fake.starts == 2
+
+
+def test_a_group_that_sends_word_is_logged_and_does_not_hang(
+    engine: list[FakeEngineProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(worker.time, "monotonic", lambda: now)
+    made, fake = started(engine, engine_hang_seconds=100)
+    fake.fate = "hang"
+    made.submit([pending(0)])
+    for seconds in (90, 180, 270):  # far longer than the limit, and never that long in silence
+        now = 1000.0 + seconds
+        fake.progress = Progress(1, seconds, 5000, float(seconds))
+        assert made.collect(0) is None
+    assert fake.starts == 1
+    now += 101
+    assert made.collect(0) is not None
+    assert fake.starts == 2
+    said = capsys.readouterr().out
+    assert said.count("group in work") == 3
+    assert "decisions_done=180" in said
 
 
 def test_an_idle_engine_does_not_hang(

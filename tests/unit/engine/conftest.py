@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.support.tiny_models import tiny_model  # isort: skip  (sets the environment first)
@@ -18,8 +19,13 @@ MODEL_TYPES = ("qwen3_5_text", "llama", "qwen2", "qwen3", "gemma3_text")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _two_threads() -> None:
+def _as_in_the_engines_process() -> Iterator[None]:
+    """Two threads, and the libraries' objects not walked again at each settling (`child`)."""
     torch.set_num_threads(min(2, os.cpu_count() or 1))
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

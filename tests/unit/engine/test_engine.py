@@ -126,10 +126,10 @@ def test_logits_that_are_not_finite_cost_their_question_alone(
     before = one.score(group()).answers
     original = waves.wave_logits
 
-    def broken(*arguments: Any) -> Any:
-        found, wave = original(*arguments), arguments[3]
+    def broken(*arguments: Any, **more: Any) -> Any:
+        found, wave = original(*arguments, **more), arguments[3]
         return [
-            [float("nan"), *one[1:]] if len(suffix.slots) == 3 else one
+            [float("nan"), *one[1:]] if suffix.options == 3 else one
             for suffix, one in zip(wave, found, strict=True)
         ]
 
@@ -154,7 +154,7 @@ def test_a_merged_answer_letter_costs_its_question_alone(
 def test_a_bug_is_not_turned_into_an_answer(
     engine: StartedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def bug(*_: Any) -> list[float]:
+    def bug(*_: Any, **__: Any) -> list[float]:
         raise ZeroDivisionError
 
     monkeypatch.setattr(waves, "wave_logits", bug)
@@ -180,7 +180,7 @@ def test_the_self_check_stops_a_stack_that_mishandles_the_state(
     engine: StartedEngine, monkeypatch: pytest.MonkeyPatch, broken: Any
 ) -> None:
     loaded, device = inside(engine())
-    monkeypatch.setattr(waves, "WAVE_TOKENS", 1)  # a row a wave
+    monkeypatch.setattr(type(loaded.heights), "rows", lambda *_: 1)
     probe.self_check(loaded, device)
     monkeypatch.setattr(waves, "SharedPrefix", broken)
     with pytest.raises(ModelError, match="differ by"):
@@ -192,7 +192,8 @@ def test_the_self_check_stops_padding_on_the_left(
 ) -> None:
     loaded, device = inside(engine())
 
-    def left(wave: Any) -> Any:
+    def left(wave: Any, rows: int) -> Any:
+        assert rows == len(wave)
         ids = torch.zeros((len(wave), wave[0].width), dtype=torch.int64)
         for row, suffix in enumerate(wave):
             ids[row, -len(suffix.ids) :] = torch.tensor(suffix.ids)

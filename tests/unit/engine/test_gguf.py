@@ -14,13 +14,17 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from semif_engine import gguf_file, probe
+from semif_engine import gguf_file, probe, waves
+from semif_engine import prefix as prefixes
 from semif_engine.engine import Engine
 from semif_engine.errors import ModelError
 from semif_engine.types import EngineConfig
 from tests.unit.engine.groups import DECISIONS, STATE, group, inside
 from tests.unit.engine.test_scoring import both_ways
+from tests.unit.engine.test_waves import SLOTS, by_waves, tokens, worst
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +58,31 @@ def test_the_identity_is_the_files(engine: Engine, smollm2: Path) -> None:
     (folder,) = converted(smollm2.parent)
     assert folder.name == f"{smollm2.stem}-{digest}-float32"
     assert "<|im_start|>system" in loaded.render("{}")  # by the template in the file
+
+
+@pytest.mark.parametrize("cascade_from", [0, 10**9], ids=["cascade", "cat"])
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    prefix_tokens=st.integers(1, 600),
+    lengths=st.lists(st.integers(1, 150), min_size=1, max_size=4),
+    seed=st.integers(0, 99),
+)
+def test_waves_equal_a_full_forward_on_real_weights(
+    engine: Engine, cascade_from: int, prefix_tokens: int, lengths: list[int], seed: int
+) -> None:
+    model = inside(engine)[0].model
+    prefix = tokens(prefix_tokens, seed)
+    suffixes = [tokens(length, seed + n + 1) for n, length in enumerate(lengths)]
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(waves, "CASCADE_FROM", cascade_from)
+        shared = by_waves(model, prefix, suffixes)
+        direct = [
+            prefixes.last_logits(model, [*prefix, *suffix], SLOTS, "cpu", None)
+            for suffix in suffixes
+        ]
+    assert worst(shared, direct) <= 1e-3
 
 
 def test_shared_equals_direct_on_real_weights(engine: Engine) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from semif_engine import architecture, model, offline
 from semif_engine import checkpoint as checkpoints
-from semif_engine import model, offline
 from semif_engine.engine import Engine
 from semif_engine.errors import ModelError
 from semif_engine.prompt import render_qwen35
@@ -305,7 +305,8 @@ def test_the_cpu_computes_in_float32_whatever_is_stored(checkpoint: Checkpoints)
 
 def test_the_checkpoints_own_dtype_is_read(checkpoint: Checkpoints) -> None:
     folder = checkpoint("qwen3_5_text", "bfloat16")
-    assert model._own_dtype(checkpoints.read(folder, "m", "")) is torch.bfloat16
+    config = checkpoints.read(folder, "m", "").config
+    assert architecture.own_dtype(config, "m") is torch.bfloat16
 
 
 def test_loading_and_scoring_open_no_connection(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from schemas.errors import ErrorCode
+from schemas.request import Decision
+from schemas.state import State
 from semif_engine import memory
 from semif_engine.engine import Engine
 from semif_engine.errors import ModelError
@@ -67,14 +70,47 @@ def test_one_question_that_does_not_fit_does_not_cost_the_others(tight: Engine) 
     assert outcome.memory.allocated == outcome.memory.baseline
 
 
-def test_ten_times_out_of_memory_leave_the_baseline_as_it_was(tight: Engine) -> None:
+def mixed(number: int) -> tuple[State, tuple[Decision, ...]]:
+    """States of 3 to 100 lines, 1 to 30 questions of 2 to 130 words, each group another mix."""
+    chosen = random.Random(number)
+    state = [f"line {n} of log {number}" for n in range(chosen.randrange(3, 60))]
+    words = ["is", "the", "gate", "of", "line", "open"]
+    return state, tuple(
+        decision(
+            f"q{n}",
+            " ".join(chosen.choice(words) for _ in range(chosen.randrange(2, 80))) + "?",
+            chosen.randrange(2, 17),
+        )
+        for n in range(chosen.randrange(1, 12))
+    )
+
+
+def test_a_hundred_mixed_groups_leave_the_baseline_to_the_byte(
+    checkpoint: Callable[..., Path],
+) -> None:
+    one = Engine(EngineConfig(model=str(checkpoint()), device="cpu"))
+    baseline = one.start().memory.baseline
+    for number in range(100):
+        state, asked = mixed(number)
+        outcome = one.score(group(state, asked, number))
+        assert codes(outcome.answers) == [None] * len(asked)
+        assert outcome.memory.allocated == outcome.memory.reserved == baseline, number
+        assert outcome.memory.at_baseline
+        assert outcome.memory.allocated_before == outcome.memory.reserved_before >= baseline
+        assert outcome.memory.released == outcome.memory.reserved_before - baseline
+
+
+def test_twenty_times_out_of_memory_leave_the_baseline_as_it_was(tight: Engine) -> None:
     _, device = inside(tight)
     baseline = device.allocated()
-    for number in range(20):  # every other one runs out
-        asked = DECISIONS[:2]
-        outcome = tight.score(group(LONG_STATE if number % 2 else STATE, asked, number))
+    failures = 0
+    for number in range(40):  # every other one runs out
+        state = LONG_STATE if number % 2 else STATE
+        outcome = tight.score(group(state, DECISIONS[:2], number))
+        failures += codes(outcome.answers) == [ErrorCode.OUT_OF_MEMORY] * 2
         assert outcome.memory.allocated == baseline
         assert outcome.memory.reserved == baseline
+    assert failures == 20
 
 
 def test_a_cap_below_the_weights_stops_the_start_with_the_figures(

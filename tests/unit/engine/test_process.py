@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from semif_engine.child import report
+from semif_engine.child import PROGRESS_SECONDS, report
 from semif_engine.errors import (
     EngineBusy,
     EngineDied,
@@ -29,7 +29,7 @@ START_SECONDS = 120.0
 ROOT = Path(__file__).parents[3]
 
 # Keeps the engine busy for a long while.
-LONG = group("word " * 1500, tuple(decision(str(n), "word " * 800) for n in range(200)), 9)
+LONG = group("word " * 400, tuple(decision(str(n), "word " * 100) for n in range(3000)), 9)
 
 
 @pytest.fixture(scope="module")
@@ -349,3 +349,20 @@ def test_a_child_that_the_kernel_holds_does_not_hold_its_owner(
     engine.kill()
     assert engine.pid is None
     assert "4711 does not die" in caplog.text
+
+
+def test_a_long_group_sends_word_of_its_progress(process: EngineProcess) -> None:
+    heard = []
+    process.submit(LONG)
+    deadline = time.monotonic() + 120.0
+    while len(heard) < 2 and time.monotonic() < deadline:
+        assert process.poll(0.2) is None, "the group is long enough"
+        if process.progress is not None and process.progress not in heard:
+            heard.append(process.progress)
+    first, second = heard
+    assert first.group_id == LONG.group_id
+    assert first.total == second.total == len(LONG.decisions)
+    assert 0 < first.done < second.done < first.total
+    assert first.seconds >= PROGRESS_SECONDS
+    process.kill()
+    assert process.progress is None

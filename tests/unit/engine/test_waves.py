@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from schemas.errors import ErrorCode
+from semif_engine import model, score, waves
 from semif_engine import prefix as prefixes
-from semif_engine import score, waves
 from semif_engine.engine import Engine
 from semif_engine.memory import CpuMeter
+from semif_engine.plan import Learnt
 from semif_engine.types import DecisionError, EngineConfig
-from semif_engine.waves import Heights, Suffix, buckets, even
+from semif_engine.waves import Suffix, buckets, even
 from tests.unit.engine.conftest import MODEL_TYPES
 from tests.unit.engine.groups import STATE, assert_same, decision, group, inside
 
@@ -35,8 +36,8 @@ def by_waves(
 ) -> list[list[float]]:
     cache = prefixes.prefill(model, prefix, "cpu")
     found: dict[int, list[float]] = {}
-    for bucket in buckets([Suffix(n, ids, SLOTS) for n, ids in enumerate(suffixes)]).values():
-        logits = waves.wave_logits(model, cache, len(prefix), bucket, "cpu")
+    for bucket in buckets([Suffix(n, ids, len(SLOTS)) for n, ids in enumerate(suffixes)]).values():
+        logits = waves.wave_logits(model, cache, len(prefix), bucket, "cpu", letters=SLOTS)
         found |= {one.index: each for one, each in zip(bucket, logits, strict=True)}
     return [found[n] for n in range(len(suffixes))]
 
@@ -99,9 +100,9 @@ def test_the_prefix_is_left_bit_for_bit(engine: StartedEngine) -> None:
     with torch.inference_mode():
         cache = prefixes.prefill(model, prefix, "cpu")
         before = [one.clone() for one in held(cache)]
-        wave = [Suffix(n, tokens(30, n), SLOTS) for n in range(5)]
-        first = waves.wave_logits(model, cache, len(prefix), wave, "cpu")
-        again = waves.wave_logits(model, cache, len(prefix), wave, "cpu")
+        wave = [Suffix(n, tokens(30, n), len(SLOTS)) for n in range(5)]
+        first = waves.wave_logits(model, cache, len(prefix), wave, "cpu", letters=SLOTS)
+        again = waves.wave_logits(model, cache, len(prefix), wave, "cpu", letters=SLOTS)
         after = held(cache)
     assert all(torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert worst(first, again) == 0.0
@@ -132,9 +133,10 @@ def test_memory_does_not_grow_with_the_questions(engine: StartedEngine) -> None:
 
 
 def test_a_wave_that_does_not_fit_is_halved_and_that_is_remembered(
-    checkpoint: Callable[..., Any],
+    checkpoint: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = tuple(decision(f"q{n}", f"Is it number {n}?") for n in range(24))
+    monkeypatch.setattr(model, "_heights", lambda *_: Learnt())  # without a plan
     roomy = Engine(EngineConfig(model=str(checkpoint()), device="cpu"))
     peak = max(roomy.start().memory.peak, roomy.score(group(STATE, asked[:6])).memory.peak)
     expected = roomy.score(group(STATE, asked))
@@ -160,7 +162,7 @@ def test_a_failed_wave_leaves_nothing_though_somebody_keeps_the_exception(
     kept: list[tuple[BaseException, Any]] = []
     original = waves.wave_logits
 
-    def runs_out(*arguments: Any) -> Any:
+    def runs_out(*arguments: Any, **more: Any) -> Any:
         if len(arguments[3]) > 2:
             held_by_its_frame = torch.zeros(1000)
             try:
@@ -168,7 +170,7 @@ def test_a_failed_wave_leaves_nothing_though_somebody_keeps_the_exception(
             except torch.OutOfMemoryError as error:
                 kept.append((error, error.__traceback__))
                 raise
-        return original(*arguments)
+        return original(*arguments, **more)
 
     monkeypatch.setattr(waves, "wave_logits", runs_out)
     outcome = one.score(group(decisions=tuple(decision(f"q{n}", "Is it?") for n in range(7))))
@@ -182,10 +184,10 @@ def test_one_row_that_does_not_fit_is_its_own_error(
 ) -> None:
     original = waves.wave_logits
 
-    def runs_out(*arguments: Any) -> Any:
-        if any(len(one.slots) == 16 for one in arguments[3]):
+    def runs_out(*arguments: Any, **more: Any) -> Any:
+        if any(one.options == 16 for one in arguments[3]):
             raise torch.OutOfMemoryError
-        return original(*arguments)
+        return original(*arguments, **more)
 
     monkeypatch.setattr(waves, "wave_logits", runs_out)
     answers = engine().score(group()).answers
@@ -205,8 +207,8 @@ def test_waves_are_as_few_as_they_can_be_and_even(count: int, most: int) -> None
 
 
 def test_a_width_depends_on_the_suffix_alone() -> None:
-    assert [Suffix(0, range(n), ()).width for n in (1, 64, 65, 128, 129)] == [64, 64, 128, 128, 192]
-    found = buckets([Suffix(n, range(length), ()) for n, length in enumerate((70, 3, 64, 100))])
+    assert [Suffix(0, range(n), 2).width for n in (1, 64, 65, 128, 129)] == [64, 64, 128, 128, 192]
+    found = buckets([Suffix(n, range(length), 2) for n, length in enumerate((70, 3, 64, 100))])
     assert {width: [one.index for one in bucket] for width, bucket in found.items()} == {
         64: [1, 2],
         128: [0, 3],
@@ -214,7 +216,7 @@ def test_a_width_depends_on_the_suffix_alone() -> None:
 
 
 def test_heights_are_learnt_by_width_and_prefix() -> None:
-    heights = Heights()
+    heights = Learnt()
     start = heights.rows(64, 100)
     assert start == waves.WAVE_TOKENS // 64
     heights.too_high(64, 100, start)
