@@ -1,5 +1,5 @@
 """The command line. Each command imports what it needs when it runs: `--help` stays fast, and
-only the engine's own process ever imports torch.
+only `plan` and the engine's own process ever import torch.
 """
 
 from __future__ import annotations
@@ -342,6 +342,77 @@ def score(
     level = loaded.log_level if "log_level" in loaded.model_fields_set else "warning"
     log.configure(level, loaded.log_format, loaded.log_repeats)
     commands.score(loaded, file)
+
+
+@app.command()
+def plan(
+    config: o.Config = None,
+    model: o.Model = None,
+    revision: o.Revision = None,
+    cap: o.Cap = None,
+    device: Annotated[
+        o.Kind, typer.Option(help="What it shall run on; it need not be here.")
+    ] = o.Kind.CUDA,
+    dtype: o.Dtype = None,
+    kernels: Annotated[
+        o.Kernels | None,
+        typer.Option(
+            help="Of Qwen3.5's gated delta rule: transformers' own, or "
+            "flash-linear-attention's. Default: what is installed here."
+        ),
+    ] = None,
+    states: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--state-tokens", min=1, help="Length of a state; several times. Default: four."
+        ),
+    ] = None,
+    tokens_per_second: Annotated[
+        float | None,
+        typer.Option(min=0.001, help="A measured rate: what one process computes under load."),
+    ] = None,
+    questions: Annotated[int, typer.Option(min=1, help="Questions asked over one state.")] = 20,
+    question_tokens: Annotated[int, typer.Option(min=1, help="Tokens of one question.")] = 64,
+    target: Annotated[
+        float | None, typer.Option(min=0.001, help="Questions a second wanted in all.")
+    ] = None,
+    output: Annotated[o.Output, typer.Option("--output", "-o", help="A table, or JSON.")] = (
+        o.Output.TABLE
+    ),
+    other: o.Other = None,
+) -> None:
+    """Say what fits under a memory cap, before there is a GPU: from the model's config alone.
+
+        semif-kafka plan --model ./qwen3.5-4b --cap 12GiB
+
+        semif-kafka plan --model ./qwen3.5-4b --cap 12GiB --tokens-per-second 3500 --target 200
+
+    A folder needs no more than config.json. Of a measured rate it makes questions a second,
+    processes and partitions: `rate(semif_tokens_computed_total[5m])` plus
+    `rate(semif_tokens_padded_total[5m])` of a busy processor, or `make bench-engine`.
+    """
+    from processor import commands, log, settings
+
+    given = {"model": model, "revision": revision, "dtype": dtype, "cap": cap}
+    loaded = settings.load(
+        config,
+        **o.kafka_flags(None, None, None, None, None, other),
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    log.configure("warning", "console")
+    if target is not None and tokens_per_second is None:
+        raise SettingsError("--target needs a measured rate: --tokens-per-second")
+    commands.plan(
+        loaded,
+        device=device.value,
+        kernels=kernels.value if kernels else None,
+        states=states,
+        tokens_per_second=tokens_per_second,
+        questions=questions,
+        question_tokens=question_tokens,
+        target=target,
+        as_json=output is o.Output.JSON,
+    )
 
 
 @app.command()

@@ -205,6 +205,31 @@ def score(settings: Settings, file: Path) -> None:
         )
 
 
+def plan(
+    settings: Settings,
+    *,
+    device: str,
+    kernels: str | None,
+    states: list[int] | None,
+    tokens_per_second: float | None,
+    questions: int,
+    question_tokens: int,
+    target: float | None,
+    as_json: bool,
+) -> None:
+    """Print what fits. Raises SettingsError where the model cannot be planned or does not fit."""
+    from processor import planning  # imports torch
+
+    load = None
+    if tokens_per_second is not None:
+        load = planning.Load(tokens_per_second, questions, question_tokens, target)
+    found, rates = planning.plan(settings, device, kernels, states, load)
+    if as_json:
+        print(json.dumps(planning.as_json(found, rates), indent=2))
+    else:
+        Console().print(planning.as_table(found, rates, load))
+
+
 def version(output: Form) -> None:
     """Print the versions."""
     versions = {

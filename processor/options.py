@@ -19,6 +19,27 @@ class Form(StrEnum):
     JSONL = "jsonl"
 
 
+class Output(StrEnum):
+    """How a command prints one answer."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Kind(StrEnum):
+    """Kinds of devices."""
+
+    CUDA = "cuda"
+    CPU = "cpu"
+
+
+class Kernels(StrEnum):
+    """Implementations of the gated delta rule."""
+
+    REFERENCE = "reference"
+    FLA = "fla"
+
+
 class SchemaName(StrEnum):
     """The schemas that `schema` prints."""
 

@@ -54,17 +54,21 @@ def find(model: str, revision: str | None, cache_dir: Path | None) -> Checkpoint
         actual = weights_sha256(path)
         check_revision(model, revision, actual)
         return Checkpoint(path, checkpoint.source, actual, checkpoint.config, checkpoint.tensors)
+    folder = snapshot(model, revision, cache_dir)
+    return read(folder, model, folder.name)
+
+
+def snapshot(model: str, revision: str | None, cache_dir: Path | None) -> Path:
+    """The folder of a Hugging Face id in the local cache, whose layout is documented and stable.
+
+    Named by the revision; its content is not checked. Raises ModelError where it is not there.
+    """
     if not _HUB_ID.fullmatch(model):
         raise ModelError(f"there is no folder {model!r}, and it is no Hugging Face id either")
     if revision is None or not _COMMIT.fullmatch(revision):
         raise ModelError(
             f"{model} needs a revision of 40 hexadecimal digits: branches and tags can move"
         )
-    return read(_cached(model, revision, cache_dir), model, revision)
-
-
-def _cached(model: str, revision: str, cache_dir: Path | None) -> Path:
-    """The snapshot folder in the Hugging Face cache, whose layout is documented and stable."""
     if cache_dir is None:
         from huggingface_hub import constants
 
