@@ -78,6 +78,14 @@ docs: setup ## generate docs/metrics.md and the README's table of settings anew
 kafka: setup ## start a local Apache Kafka and print its address; Ctrl-C stops it
 	@$(BIN)/python -m tests.support.local_kafka run
 
+.PHONY: bench-engine
+bench-engine: setup ## ratios of time and peak bytes to a scorer that copies the cache (a quarter of an hour)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m acceptance.bench_engine $(BENCH)
+
+.PHONY: gpu-check
+gpu-check: setup ## everything that only a GPU can prove, under five minutes (CHECK="--device cpu": toy size)
+	$(BIN)/python -m acceptance.gpu_check $(CHECK)
+
 .PHONY: test-containers
 test-containers: setup ## image, compose and testcontainers, on the engine of DOCKER_HOST
 	$(BIN)/python -m pytest -s tests/containers

@@ -1,1 +1,5 @@
-"""Scoring of typed questions over a state from a language model's logits. Knows no Kafka."""
+"""Prompt, tokens, model, memory, scoring: option probabilities from logits. Knows no Kafka."""
+
+from semif_engine import offline
+
+offline.enforce()  # before any module here imports transformers

@@ -26,6 +26,7 @@ from transformers.modeling_utils import AttentionInterface
 
 CAT = "semif_prefix_cat"
 CASCADE = "semif_prefix_cascade"
+PREFILL = "semif_prefill"
 CASCADE_FROM = 1024
 """Prefix tokens from which on joining keys costs more than merging two parts."""
 
@@ -59,7 +60,7 @@ def _planned(query: torch.Tensor, mask: torch.Tensor | None) -> tuple[torch.Tens
 
 @contextlib.contextmanager
 def attention(model: Any, name: str) -> Iterator[None]:
-    """Let a model attend by `CAT` or `CASCADE` for a while, instead of its own way."""
+    """Let a model attend by `CAT`, `CASCADE` or `PREFILL` for a while, instead of its own way."""
     configs = [model.config, model.get_decoder().config]
     before = [config._attn_implementation for config in configs]
     for config in configs:
@@ -119,6 +120,29 @@ def prefix_cat(
             enable_gqa=group > 1,
         )
     return out.transpose(1, 2).contiguous(), None
+
+
+def prefill_cat(
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: None,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    **more: Any,
+) -> tuple[torch.Tensor, None]:
+    """`prefix_cat` for a piece of a prefill, one row: on the CPU without a mask of piece x prefix.
+
+    Shapes as there.
+    """
+    length, total = query.shape[2], key.shape[2]
+    before = total - length
+    window = _window(module, more)
+    if _kind(query) != "cpu" or not before or (window is not None and total > window):
+        return prefix_cat(module, query, key, value, attention_mask, scaling, dropout, **more)
+    keys, values = ((one[:, :, :before], one[:, :, before:]) for one in (key, value))
+    return prefix_cascade(module, query, keys, values, attention_mask, scaling, dropout, **more)
 
 
 def prefix_cascade(
@@ -251,4 +275,5 @@ def _refuse(mask: object, dropout: float, more: dict[str, Any]) -> None:
 
 
 AttentionInterface.register(CAT, prefix_cat)
+AttentionInterface.register(PREFILL, prefill_cat)
 AttentionInterface.register(CASCADE, prefix_cascade)

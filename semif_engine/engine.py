@@ -61,6 +61,13 @@ class Engine:
             in_gib(loaded.weights_bytes),
             in_gib(device.cap),
         )
+        return self.begin(loaded, device, started)
+
+    def begin(self, loaded: LoadedModel, device: Device, started: float) -> EngineInfo:
+        """Warm up a model that is on its device, check it, and measure the baseline.
+
+        `started` (perf_counter) is when its loading began. Raises ModelError as `start` does.
+        """
         # The probe is the warm-up too: after it every lazy allocation of the stack exists.
         self._difference = probe.self_check(loaded, device)
         memory = device.mark_baseline()

@@ -47,7 +47,7 @@ class Plan:
 
     def __init__(self, twin: Twin, room: Room, *, longest: int) -> None:
         """`longest` is the longest prompt, in tokens."""
-        self._twin = twin
+        self.twin = twin
         self.room = room
         self._longest = longest
         self._wave = cache(twin.wave)
@@ -64,7 +64,7 @@ class Plan:
         most = max(1, WAVE_TOKENS // width) if most is None else most
         footprint = self._wave(width, tokens)
         most = min(most, footprint.rows_within(free))
-        while most and self._twin.kind == "cuda" and _reserved(footprint, most) > free:
+        while most and self.twin.kind == "cuda" and _reserved(footprint, most) > free:
             most -= 1
         return most
 
@@ -81,13 +81,13 @@ class Plan:
     def fixed_bytes(self) -> int:
         """The least that work takes beside the weights: one short question over a short state."""
         return max(
-            self._twin.prefill_peak(WIDTH_STEP),
+            self.twin.prefill_peak(WIDTH_STEP),
             self._prefix_bytes(WIDTH_STEP) + self._wave(WIDTH_STEP, WIDTH_STEP).peak(1),
         )
 
     def prefill_need(self, tokens: int) -> int:
         """What the prefill of a state needs in all, weights included."""
-        return self.room.held + self._twin.prefill_peak(tokens)
+        return self.room.held + self.twin.prefill_peak(tokens)
 
     def wave_need(self, width: int, prefix_tokens: int, rows: int) -> int:
         """What a wave of that padded width needs in all, weights and prefix included."""
@@ -96,7 +96,7 @@ class Plan:
 
     def direct_need(self, tokens: int) -> int:
         """What a prompt that is scored alone, in one forward, needs in all."""
-        return self.room.held + self._twin.direct_peak(tokens)
+        return self.room.held + self.twin.direct_peak(tokens)
 
 
 def _planned_tokens(prefix_tokens: int) -> int:

@@ -10,7 +10,7 @@ import torch
 from transformers import DynamicCache
 from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
-from semif_engine.attention import CAT, attention
+from semif_engine.attention import PREFILL, attention
 
 PrefixCache: TypeAlias = DynamicCache
 """Keys and values of a prefix, and the states of its linear-attention layers; batch 1."""
@@ -48,7 +48,7 @@ def prefill_piece(model: Any, cache: PrefixCache, start: int, piece: torch.Tenso
     # The decoder without its head: a prefill of n tokens needs none of its n rows of logits.
     decoder = model.get_decoder()
     positions = torch.arange(start, start + piece.shape[1], device=piece.device)
-    with attention(model, CAT):
+    with attention(model, PREFILL):
         decoder(
             input_ids=piece,
             position_ids=positions[None],

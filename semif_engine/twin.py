@@ -170,7 +170,7 @@ class Twin:
             _disable_current_modes(),
             torch.no_grad(),  # inference mode would have the meter take composite operators apart
             planned_for(self.kind),
-            _delta_rule(type(self._model), self._kernels),
+            delta_rule(type(self._model), self._kernels),
         ):
             yield
 
@@ -230,8 +230,8 @@ def _size(cache: DynamicCache) -> int:
 
 
 @contextlib.contextmanager
-def _delta_rule(model_class: type, kernels: str) -> Iterator[None]:
-    """Let the model's module run its reference operators, or stand-ins for "fla"'s.
+def delta_rule(model_class: type, kernels: str) -> Iterator[None]:
+    """Let the model's module run its "reference" operators, or stand-ins for "fla"'s meanwhile.
 
     Where flash-linear-attention is installed transformers has put its kernels, which do not run
     on the meta device, in the place of its own functions and kept those as `__wrapped__`.
@@ -294,7 +294,7 @@ def _copied(model: Any, rows: int, width: int, prefix_tokens: int) -> None:
     decoder = model.get_decoder()
     cache = DynamicCache(config=model.config)
     # Its long scan over chunks takes seconds to trace and decides nothing.
-    with attention(model, CAT), _delta_rule(type(model), "fla"):
+    with attention(model, CAT), delta_rule(type(model), "fla"):
         hidden = decoder(
             input_ids=integers(1, prefix_tokens),
             position_ids=integers(1, prefix_tokens),

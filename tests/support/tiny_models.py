@@ -101,6 +101,13 @@ def _trained() -> Any:
     return tokenizer
 
 
+def tiny_config(model_type: str, vocabulary: int) -> Any:
+    """The config of a tiny model, as transformers has it."""
+    from transformers import AutoConfig
+
+    return AutoConfig.for_model(model_type, **_config(model_type, vocabulary))
+
+
 def _config(model_type: str, vocabulary: int) -> dict[str, Any]:
     config: dict[str, Any] = {
         "vocab_size": vocabulary,

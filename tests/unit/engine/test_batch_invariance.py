@@ -12,8 +12,8 @@ import torch
 
 from schemas.errors import ErrorCode
 from schemas.request import Decision
-from semif_engine import prefix as prefixes
 from semif_engine import plan, score, tokens, waves
+from semif_engine import prefix as prefixes
 from semif_engine.engine import Engine
 from semif_engine.errors import ModelError
 from semif_engine.plan import Fixed, Learnt

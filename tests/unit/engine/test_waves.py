@@ -81,10 +81,13 @@ def test_a_full_forward_says_the_same(
     assert worst(shared, direct) <= EXACT
 
 
+@pytest.mark.parametrize("length", [1025, 2500])
 @pytest.mark.parametrize("model_type", ["qwen3_5_text", "gemma3_text"])
-def test_a_prefill_in_pieces_says_the_same(engine: StartedEngine, model_type: str) -> None:
+def test_a_prefill_in_pieces_says_the_same(
+    engine: StartedEngine, model_type: str, length: int
+) -> None:
     model = inside(engine(model_type))[0].model
-    prefix, suffixes = tokens(2500, 1), [tokens(9, 2), tokens(70, 3)]
+    prefix, suffixes = tokens(length, 1), [tokens(9, 2), tokens(70, 3)]
     with torch.inference_mode():
         shared = by_waves(model, prefix, suffixes)
         direct = [
