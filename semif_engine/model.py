@@ -23,7 +23,7 @@ from semif_engine.architecture import CLASSES, DTYPES, QWEN35  # noqa: E402
 from semif_engine.checkpoint import Checkpoint  # noqa: E402
 from semif_engine.errors import ModelError  # noqa: E402
 from semif_engine.memory import Device, in_gib, weights_exceed  # noqa: E402
-from semif_engine.plan import Fixed, Heights, Learnt, Plan, Room  # noqa: E402
+from semif_engine.plan import Fixed, Heights, Learnt, Plan, Room, estimate  # noqa: E402
 from semif_engine.prompt import (  # noqa: E402
     TEMPLATE_ARGUMENTS,
     Render,
@@ -181,14 +181,12 @@ def _plan(
     )
     longest = min(config.max_input_tokens, _max_positions(checkpoint))
     plan = Plan(twin, Room(device.usable, weights, config.memory_margin), longest=longest)
-    try:
-        fixed = plan.fixed_bytes()
-    except (RuntimeError, ValueError) as error:
-        # Planning is not scoring: waves are then found by halving them.
+    fixed = estimate(plan.fixed_bytes)
+    if fixed is None:
         _log.warning(
-            "the graph of %s cannot be traced (%s): waves are not planned",
+            "the graph of %s cannot be traced: waves are not planned, and halved where they do "
+            "not fit",
             checkpoint.source,
-            type(error).__name__,
         )
         return None
     if weights + fixed > device.usable:

@@ -8,6 +8,7 @@ that starts anything but empty.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
@@ -99,6 +100,18 @@ class Plan:
         return self.room.held + self.twin.direct_peak(tokens)
 
 
+def estimate(figure: Callable[[], int]) -> int | None:
+    """A figure of a plan, or None where the graph behind it cannot be traced.
+
+    Planning is not scoring: what it cannot say costs no answer.
+    """
+    try:
+        return figure()
+    except (RuntimeError, ValueError) as error:
+        _log.warning("a shape cannot be planned (%s)", type(error).__name__)
+        return None
+
+
 def _planned_tokens(prefix_tokens: int) -> int:
     tokens = -(-prefix_tokens // PREFIX_STEP) * PREFIX_STEP
     # The next step must not take the other way of attending.
@@ -141,9 +154,10 @@ class Learnt:
         """See `Heights.rows`."""
         key = (width, _planned_tokens(prefix_tokens))
         if key not in self._most:
-            planned = WAVE_TOKENS // width if self._plan is None else self._plan.rows(*key)
+            plan = self._plan
+            planned = None if plan is None else estimate(lambda: plan.rows(*key))
             # Where not even one is planned it is tried all the same: the margin may hold it.
-            self._most[key] = max(1, planned)
+            self._most[key] = max(1, WAVE_TOKENS // width if planned is None else planned)
         return self._most[key]
 
     def too_high(self, width: int, prefix_tokens: int, rows: int) -> None:

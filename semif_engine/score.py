@@ -19,6 +19,7 @@ from semif_engine import tokens, waves
 from semif_engine.exhaustion import ran_out
 from semif_engine.memory import Device, in_gib
 from semif_engine.model import LoadedModel
+from semif_engine.plan import estimate
 from semif_engine.prompt import payload, prompt_sha256
 from semif_engine.readout import letter_logits
 from semif_engine.types import DecisionError
@@ -156,13 +157,10 @@ def score_shared(
         tally.saved_tokens -= len(prefix)  # the prefill itself is paid once
         started = perf_counter()
         if cache is None:
+            plan = loaded.plan
+            need = estimate(partial(plan.prefill_need, len(prefix))) if plan else None
             for index in following:
-                answers[index] = out_of_memory(
-                    device,
-                    len(prefix),
-                    "the state's prefill",
-                    loaded.plan.prefill_need(len(prefix)) if loaded.plan else None,
-                )
+                answers[index] = out_of_memory(device, len(prefix), "the state's prefill", need)
         else:
             suffixes = [
                 Suffix(
@@ -237,11 +235,15 @@ def _by_waves(
                     tally.halvings += 1
                     heights.too_high(width, prefix_tokens, rows)
                     continue
-                plan = loaded.plan
-                need = plan.wave_need(width, prefix_tokens, rows) if plan else None
+                need = (
+                    estimate(partial(loaded.plan.wave_need, width, prefix_tokens, rows))
+                    if loaded.plan
+                    else None
+                )
+                what = "a question" if rows == 1 else f"in a wave of {rows} rows a question"
                 for one in wave:
                     tokens_of_it = prefix_tokens + len(one.ids)
-                    yield one.index, out_of_memory(device, tokens_of_it, "a question", need)
+                    yield one.index, out_of_memory(device, tokens_of_it, what, need)
             else:
                 tally.wave_rows.append(rows)
                 tally.padded_tokens += rows * width - sum(len(one.ids) for one in wave)
@@ -254,7 +256,7 @@ def _alone(loaded: LoadedModel, device: Device, question: Question) -> Scored | 
     scored = attempt(partial(score_alone, loaded, device, question), device)
     if scored is None:
         count = len(question.ids)
-        need = loaded.plan.direct_need(count) if loaded.plan else None
+        need = estimate(partial(loaded.plan.direct_need, count)) if loaded.plan else None
         return out_of_memory(device, count, "a question", need)
     return _judged(scored)
 

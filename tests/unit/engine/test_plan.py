@@ -178,6 +178,28 @@ def test_a_graph_that_cannot_be_traced_is_scored_without_a_plan(
         capped(checkpoint(), batch_invariance="strict")
 
 
+def test_a_shape_that_cannot_be_traced_costs_no_answer(
+    checkpoint: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> int:
+        raise ValueError("the graph changes with its number of rows")
+
+    one = capped(checkpoint())
+    expected = one.score(group(STATE, ASKED))
+    loaded, device = inside(one)
+    assert isinstance(device, CpuMeter)
+    assert isinstance(loaded.heights, Learnt)
+    for method in ("rows", "wave_need", "prefill_need", "direct_need"):
+        monkeypatch.setattr(Plan, method, broken)
+    loaded.heights._most.clear()
+    assert_same(one.score(group(STATE, ASKED)).answers, expected.answers)
+    monkeypatch.setattr(device._meter, "cap", device.baseline + 1_000_000)
+    (error,) = one.score(group(LONG_STATE, ASKED[:1])).answers
+    assert isinstance(error, DecisionError)
+    assert error.code is ErrorCode.OUT_OF_MEMORY
+    assert error.details["need"] > device.baseline
+
+
 def test_more_rows_fit_beside_shorter_prefixes_and_narrower_suffixes(
     checkpoint: Callable[..., Path],
 ) -> None:
