@@ -284,7 +284,9 @@ def run(console: Console, *, quick: bool, models: Sequence[str], full: bool) -> 
             for tokens in states:
                 for count in counts:
                     strict = count in (50, 200)
-                    cells.append(bench.cell(tokens, count, strict=strict, repeats=3))
+                    cells.append(
+                        bench.cell(tokens, count, strict=strict, repeats=1 if quick else 3)
+                    )
             bars += hybrid_bars(bench, cells, quick=quick)
         file = smollm2()
         if "smollm2" in models and not quick and file is not None:

@@ -25,8 +25,10 @@ from tests.support.tiny_models import tiny_qwen35
 
 MIB = 2**20
 GROUPS = 10
-SPARE = 16 * MIB  # above the weights: room for a short state, none for the long one
+SPARE = 6 * MIB  # above the weights: room for a short state, none for the long one
+CUDA_SPARE = 48 * MIB  # whose allocator asks for segments of 20 MiB
 LONG_LINES = 240
+CUDA_LONG_LINES = 6000
 
 
 def group(number: int, lines: int, questions: int) -> Group:
@@ -103,13 +105,14 @@ def run(model: str, revision: str | None, device: str, cap: int | None) -> int:
     )
     report.check("the peak stays under the cap", peak <= memory.cap, f"{peak / memory.cap:.0%}")
     del engine
-    # On CUDA the context takes its margin out of the cap, and segments are of 20 MiB.
-    context = 0 if device == "cpu" else CUDA_CONTEXT_MARGIN + 2 * SPARE
-    tight = cap if cap is not None else info.memory.baseline + context + SPARE
+    # On CUDA the context takes its margin out of the cap.
+    cpu = device == "cpu"
+    room = SPARE if cpu else CUDA_CONTEXT_MARGIN + CUDA_SPARE
+    tight = cap if cap is not None else info.memory.baseline + room
     engine, info = start(
         EngineConfig(model, revision, device, cap_bytes=tight, max_input_tokens=10**6)
     )
-    outcome = engine.score(group(0, LONG_LINES, questions=2))
+    outcome = engine.score(group(0, LONG_LINES if cpu else CUDA_LONG_LINES, questions=2))
     report.check(
         "a state that does not fit is an error, and its memory comes back",
         failed_for(outcome, ErrorCode.OUT_OF_MEMORY) and outcome.memory.at_baseline,

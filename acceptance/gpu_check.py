@@ -59,10 +59,12 @@ class Size:
     long_state: int
     too_long: int
     groups: int
+    rows: int
+    """Of the highest wave that is tried."""
 
 
-REAL = Size((140, 1960, 3900), 200, 1800, 200_000, 20)
-TOY = Size((140, 1100), 40, 300, 4000, 6)
+REAL = Size((140, 1960, 3900), 200, 1800, 200_000, 20, 128)
+TOY = Size((140, 1100), 20, 150, 4000, 3, 32)
 
 
 class Report:
@@ -193,7 +195,7 @@ class Check:
         rows_found = []
         good = True
         for tokens in self.size.states:
-            rows = max(1, min(self.plan.rows(64, tokens, most=128), 128))
+            rows = max(1, self.plan.rows(64, tokens, most=self.size.rows))
             prefix, suffixes = asked(self.vocabulary, tokens, rows, (64, 64))
             loaded = replace(self.loaded, heights=Exactly(rows))
             self.device.settle()

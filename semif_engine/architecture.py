@@ -41,6 +41,10 @@ DTYPES: Mapping[str, torch.dtype] = {
 }
 
 
+# What was traced of a config holds for every engine that this process starts on it.
+_TWINS: dict[tuple[object, ...], Twin] = {}
+
+
 def class_name(config: Mapping[str, Any], source: str, *, direct_allowed: bool) -> str:
     """Name of the class in transformers for a checkpoint's config.json.
 
@@ -92,14 +96,18 @@ def twin(
         whole = transformers.AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-        return Twin(
-            getattr(transformers, name),
-            whole.get_text_config(),
-            dtype,
-            kind,
-            kernels=kernels or installed_kernels(kind),
-            readout=readout,
-        )
+        text = whole.get_text_config()
+        key = (name, text.to_json_string(), dtype, kind, kernels, readout)
+        if key not in _TWINS:
+            _TWINS[key] = Twin(
+                getattr(transformers, name),
+                text,
+                dtype,
+                kind,
+                kernels=kernels or installed_kernels(kind),
+                readout=readout,
+            )
+        return _TWINS[key]
     except (ValueError, KeyError, TypeError, AttributeError, OSError, HFValidation) as error:
         raise ModelError(
             f"the config of {source} is none of {name} ({type(error).__name__})"

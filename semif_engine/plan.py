@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol
 
 from semif_engine.attention import CASCADE_FROM
@@ -51,8 +50,6 @@ class Plan:
         self.twin = twin
         self.room = room
         self._longest = longest
-        self._wave = cache(twin.wave)
-        self._prefix_bytes = cache(twin.prefix_bytes)
         self._strict: dict[int, int] = {}
 
     def rows(self, width: int, prefix_tokens: int, *, most: int | None = None) -> int:
@@ -61,9 +58,9 @@ class Plan:
         No more than `most`, by default what `WAVE_TOKENS` allow.
         """
         tokens = _planned_tokens(prefix_tokens)
-        free = self.room.free - self._prefix_bytes(tokens)
+        free = self.room.free - self.twin.prefix_bytes(tokens)
         most = max(1, WAVE_TOKENS // width) if most is None else most
-        footprint = self._wave(width, tokens)
+        footprint = self.twin.wave(width, tokens)
         most = min(most, footprint.rows_within(free))
         while most and self.twin.kind == "cuda" and _reserved(footprint, most) > free:
             most -= 1
@@ -83,7 +80,7 @@ class Plan:
         """The least that work takes beside the weights: one short question over a short state."""
         return max(
             self.twin.prefill_peak(WIDTH_STEP),
-            self._prefix_bytes(WIDTH_STEP) + self._wave(WIDTH_STEP, WIDTH_STEP).peak(1),
+            self.twin.prefix_bytes(WIDTH_STEP) + self.twin.wave(WIDTH_STEP, WIDTH_STEP).peak(1),
         )
 
     def prefill_need(self, tokens: int) -> int:
@@ -93,7 +90,11 @@ class Plan:
     def wave_need(self, width: int, prefix_tokens: int, rows: int) -> int:
         """What a wave of that padded width needs in all, weights and prefix included."""
         tokens = _planned_tokens(prefix_tokens)
-        return self.room.held + self._prefix_bytes(tokens) + self._wave(width, tokens).peak(rows)
+        return (
+            self.room.held
+            + self.twin.prefix_bytes(tokens)
+            + self.twin.wave(width, tokens).peak(rows)
+        )
 
     def direct_need(self, tokens: int) -> int:
         """What a prompt that is scored alone, in one forward, needs in all."""

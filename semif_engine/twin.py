@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterator
@@ -60,19 +61,26 @@ class Twin:
         self._kernels = kernels
         self._readout = readout
         self._caches: dict[int, DynamicCache] = {}
+        # Each figure is traced once.
+        self.prefix_bytes = functools.cache(self._prefix_bytes)
+        """Tokens to bytes: what a prefix of so many tokens holds."""
+        self.prefill_peak = functools.cache(self._prefill_peak)
+        """Tokens to bytes: most that is held while a prefix is prefilled in pieces, itself
+        included."""
+        self.wave = functools.cache(self._wave)
+        """Width and prefix tokens to a Footprint: of a wave of suffixes, beside the weights and
+        the prefix."""
         storages = {
             storage._cdata: storage
             for storage in (one.untyped_storage() for one in _weights(self._model))
         }
         self.weights_bytes = sum(storage.nbytes() for storage in storages.values())
 
-    def prefix_bytes(self, tokens: int) -> int:
-        """What a prefix of so many tokens holds."""
+    def _prefix_bytes(self, tokens: int) -> int:
         with self._running():
             return _size(self._prefix(self._model, tokens))
 
-    def prefill_peak(self, tokens: int) -> int:
-        """Most that is held while a prefix is prefilled in pieces, itself included."""
+    def _prefill_peak(self, tokens: int) -> int:
         rest = tokens % prefixes.PIECE
         last = tokens - (rest or min(tokens, prefixes.PIECE))
         # The last whole piece has the longest prefix before it of all whole ones.
@@ -90,9 +98,7 @@ class Twin:
                 peaks.append(before + meter.peak - meter.start)
         return max(peaks)
 
-    def wave(self, width: int, prefix_tokens: int) -> Footprint:
-        """Of a wave of suffixes of `width` tokens, beside the weights and the prefix."""
-
+    def _wave(self, width: int, prefix_tokens: int) -> Footprint:
         def trace(rows: int) -> Events:
             model = self._short_model
             cache = self._prefix(model, prefix_tokens)

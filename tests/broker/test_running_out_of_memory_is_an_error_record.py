@@ -13,7 +13,7 @@ from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.requests import single
 from tests.support.topics import Topics
 
-SPARE = 12 * 2**20  # bytes above the weights: enough for a short state, not for a long one
+SPARE = 6 * 2**20  # bytes above the weights: enough for a short state, not for a long one
 LONG = "The pump holds and the valve is shut, said the night shift. " * 120
 
 

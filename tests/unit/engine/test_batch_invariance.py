@@ -120,13 +120,12 @@ def test_two_thousand_questions_answer_as_if_each_were_alone(
     one_thread: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plan, "STRICT_TOKENS", 4 * 64)  # half the height, half the time
+    monkeypatch.setattr(plan, "STRICT_TOKENS", 2 * 64)  # lower waves: a quarter of the time
     decisions = questions(QUESTIONS)
     ids = [one.id for one in decisions]
     asked = Asked(strict(dtype), decisions)
     together = asked.logits(ids)
-    for seed in (1, 2):
-        assert asked.in_any_order(ids, seed) == together
+    assert asked.in_any_order(ids, seed=1) == together
     for name in ids[:100]:
         assert asked.logits([name])[name] == together[name]
     # The rest from one prefill, which the hundred have shown to be the same each time.

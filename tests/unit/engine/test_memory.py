@@ -71,17 +71,17 @@ def test_one_question_that_does_not_fit_does_not_cost_the_others(tight: Engine) 
 
 
 def mixed(number: int) -> tuple[State, tuple[Decision, ...]]:
-    """States of 3 to 100 lines, 1 to 30 questions of 2 to 130 words, each group another mix."""
+    """States of 3 to 24 lines, 1 to 6 questions of 2 to 59 words, each group another mix."""
     chosen = random.Random(number)
-    state = [f"line {n} of log {number}" for n in range(chosen.randrange(3, 60))]
+    state = [f"line {n} of log {number}" for n in range(chosen.randrange(3, 25))]
     words = ["is", "the", "gate", "of", "line", "open"]
     return state, tuple(
         decision(
             f"q{n}",
-            " ".join(chosen.choice(words) for _ in range(chosen.randrange(2, 80))) + "?",
+            " ".join(chosen.choice(words) for _ in range(chosen.randrange(2, 60))) + "?",
             chosen.randrange(2, 17),
         )
-        for n in range(chosen.randrange(1, 12))
+        for n in range(chosen.randrange(1, 7))
     )
 
 
