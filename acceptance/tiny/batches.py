@@ -37,6 +37,12 @@ class Batch:
     """For each link: 0 from a question's end, 1 from an option's."""
     more: Tensor
     """0, 1, or -1 for rows that compare nothing."""
+    facts: tuple[Tensor, Tensor, Tensor]
+    """Ends of facts: row, position, what it says."""
+    labels: Tensor
+    """For each row: what is asked, whether the claim holds, the answer; -1 for none."""
+    means: Tensor
+    """For each entry of `ends`, what the option says; -1 for nothing known."""
     digits: Tensor
     """For each entry of `ends`, the digits of the option's number, most significant first."""
 
@@ -73,6 +79,8 @@ class Encoder:
         digits: list[list[int]] = []
         ends: list[tuple[int, int, int]] = []
         links: list[tuple[int, int, int, int]] = []
+        facts: list[tuple[int, int, int]] = []
+        means: list[int] = []
         for index, (row, one) in enumerate(zip(rows, encoded, strict=True)):
             starts = [start for start, _ in one.offsets]
 
@@ -84,9 +92,14 @@ class Encoder:
                 for at in row.hints.answer_at:
                     links.append((index, asked[-1], token(at), len(heads)))
                 heads.append(0)
-            places = [p for p, token_id in enumerate(one.ids) if token_id in self.ends]
+            facts.extend((index, token(at), fact) for at, fact in row.hints.facts)
+            # A state can end in the same token as the options.
+            places = [
+                place for place in range(asked[-1], len(one.ids)) if one.ids[place] in self.ends
+            ]
             for option, place in enumerate(places):
                 ends.append((index, place, option))
+                means.append(row.hints.means[option] if row.hints.means else -1)
                 text = row.hints.digits[option] if option < len(row.hints.digits) else ""
                 digits.append([int(d) for d in text.zfill(DIGITS)] if text else [NO_DIGIT] * DIGITS)
                 if option < len(row.hints.option_at) and row.hints.option_at[option]:
@@ -95,6 +108,8 @@ class Encoder:
                     heads.append(1)
         more = [-1 if row.hints.more is None else row.hints.more for row in rows]
         row_at, place_at, option_at = torch.tensor(ends).T
+        fact_parts = torch.tensor(facts, dtype=torch.long).reshape(-1, 3).T
+        known = [[row.hints.asked, row.hints.truth, row.hints.verdict] for row in rows]
         parts = torch.tensor(links, dtype=torch.long).reshape(-1, 4).T
         return Batch(
             ids=ids,
@@ -106,6 +121,9 @@ class Encoder:
             links=(parts[0], parts[1], parts[2], parts[3]),
             link_heads=torch.tensor(heads, dtype=torch.long),
             more=torch.tensor(more),
+            facts=(fact_parts[0], fact_parts[1], fact_parts[2]),
+            labels=torch.tensor(known),
+            means=torch.tensor(means),
             digits=torch.tensor(digits),
         )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from acceptance.tiny import labels
 from acceptance.tiny.draw import Draw, distinct
 from acceptance.tiny.names import parts
 from acceptance.tiny.polar import OPENINGS, Made
@@ -96,7 +97,8 @@ def _pairs(draw: Draw) -> Made:
     if draw.start:
         question = draw.fill(draw.pick(_VALUE_OF[:5]), x=asked)
     options = (keys if inverse else values)[:count]
-    return Made("key of a value" if inverse else "value of a key", state, question, options, right)
+    form, kind = ("key of a value", labels.KEY) if inverse else ("value of a key", labels.VALUE)
+    return Made(form, state, question, options, right, asked=kind)
 
 
 def _others(draw: Draw, field: str, taken: list[str], count: int) -> list[str]:
@@ -143,7 +145,7 @@ def _fields(draw: Draw) -> Made:
             question = draw.say(OPENINGS, _ASK_OF, k=asked, s="the " + outer)
     elif draw.hard and draw.chance(0.4):
         state = {"name": draw.names.service(), **marked}
-    return Made(name, state, question, options, 0)
+    return Made(name, state, question, options, 0, asked=labels.VALUE)
 
 
 _ENTITIES = (("service", "service"), ("host", "host"), ("name", "person"), ("name", "word"))
@@ -190,9 +192,10 @@ def _records(draw: Draw) -> Made:
         options = [str(values[i]) for i in chosen]
         if draw.hard and draw.chance(0.3):
             options = _others(draw, asked, options, len(options) + 1)
-    return Made(
-        "record with a value" if inverse else "value of a record", state, question, options, 0
-    )
+    made = Made("value of a record", state, question, options, 0, asked=labels.VALUE)
+    if inverse:
+        made.form, made.asked = "record with a value", labels.KEY
+    return made
 
 
 def distinct_values(draw: Draw, field: str, count: int) -> list[Any]:

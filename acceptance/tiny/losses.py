@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from acceptance.tiny import labels
 from acceptance.tiny.batches import DIGITS, NO_DIGIT, Batch, Encoder
 from acceptance.tiny.fast import Passed
 from semif_engine.prompt import LETTERS
@@ -31,6 +32,11 @@ class Helpers(nn.Module):
         self.more = nn.Linear(hidden, 2)
         self.digits = nn.Linear(hidden, DIGITS * (NO_DIGIT + 1))
         self.right = nn.Linear(hidden, 1)
+        self.fact = nn.Linear(hidden, labels.FACTS)
+        self.asked = nn.Linear(hidden, labels.QUESTIONS)
+        self.truth = nn.Linear(hidden, 3)
+        self.verdict = nn.Linear(hidden, labels.MEANINGS)
+        self.means = nn.Linear(hidden, labels.MEANINGS)
 
 
 def letter_logits(logits: Tensor, slots: Tensor, count: Tensor) -> Tensor:
@@ -51,6 +57,7 @@ def total(
     at_last, at_question = hidden[rows, batch.last], hidden[rows, batch.asked]
 
     loss = answer + _pointing(batch, passed) + _looking(batch, passed)
+    loss = loss + _meanings(helpers, batch, passed, at_end, at_last, at_question)
     loss = loss + _words_before(model, encoder, batch, passed)
     loss = loss + 0.3 * F.cross_entropy(helpers.letter(at_end), option)
     loss = loss + 0.5 * _right(helpers, batch, at_end)
@@ -99,6 +106,35 @@ def _looking(batch: Batch, passed: Passed) -> Tensor:
     for head in (0, 1):
         if (heads == head).any():
             loss = loss + per_link[heads == head].mean()
+    return loss
+
+
+def _told(head: nn.Module, hidden: Tensor, label: Tensor) -> Tensor:
+    """Cross-entropy where there is a label, weighted by how many have one."""
+    known = label >= 0
+    if not known.any():
+        return hidden.new_zeros(())
+    return known.float().mean() * F.cross_entropy(head(hidden[known]), label[known])
+
+
+def _meanings(
+    helpers: Helpers,
+    batch: Batch,
+    passed: Passed,
+    at_end: Tensor,
+    at_last: Tensor,
+    at_question: Tensor,
+) -> Tensor:
+    """Of facts and the question before the first full layer, of the answer and options later."""
+    row, place, fact = batch.facts
+    asked, truth, verdict = batch.labels.T
+    rows = torch.arange(len(asked))
+    loss = 0.5 * _told(helpers.asked, passed.early[rows, batch.asked], asked)
+    if len(row):
+        loss = loss + 0.5 * _told(helpers.fact, passed.early[row, place], fact)
+    loss = loss + 0.5 * _told(helpers.means, at_end, batch.means)
+    for where in (at_question, at_last):
+        loss = loss + _told(helpers.truth, where, truth) + _told(helpers.verdict, where, verdict)
     return loss
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from acceptance.tiny import labels
 from acceptance.tiny.claims import DOMAINS, NO, UNCLEAR, YES, Claim
 from acceptance.tiny.draw import Draw, up
 from acceptance.tiny.names import parts
@@ -24,6 +25,10 @@ class Made:
     answer: int
     more: int | None = None
     digits: list[str] = field(default_factory=list)
+    asked: int = labels.NONE
+    truth: int = labels.NONE
+    verdict: int = labels.NONE
+    means: list[int] = field(default_factory=list)
     unknown: bool = False
     """Whether one of the options already says that it cannot be told."""
 
@@ -118,6 +123,31 @@ _WHOLE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+_NUMBER = {
+    name: number
+    for number, name in enumerate(claim.name for domain in DOMAINS.values() for claim in domain)
+}
+
+
+def _fact(claim: Claim, holds: bool) -> str:
+    return labels.fact_mark(2 * _NUMBER[claim.name] + (not holds))
+
+
+def _answered(
+    made: Made, claim: Claim | None, positive: bool, holds: bool | None, specific: bool
+) -> Made:
+    """With what training may know of a question whether a claim holds."""
+    made.asked = labels.NEUTRAL if claim is None else 2 * _NUMBER[claim.name] + (not positive)
+    if holds is None:
+        made.truth = made.verdict = labels.UNKNOWN
+    else:
+        made.truth = labels.YES if holds else labels.NO
+        made.verdict = labels.YES if holds == positive else labels.NO
+    made.means = [labels.HOLDS, labels.NOT] if specific else [labels.YES, labels.NO]
+    made.means += [labels.UNKNOWN] * (len(made.options) - 2)
+    return made
+
+
 def state_claim(draw: Draw, claim: Claim, holds: bool) -> str:
     """A sentence by which the claim holds, or does not."""
     whole = _WHOLE.get(claim.name)
@@ -189,7 +219,9 @@ def _polar(
         evidence = {claim.name for claim, _ in facts[:2]}
         form = form or "inferred"
     lines = [
-        state_claim(draw, claim, said) + (ANSWER if claim.name in evidence else "")
+        state_claim(draw, claim, said)
+        + (ANSWER if claim.name in evidence else "")
+        + _fact(claim, said)
         for claim, said in facts
     ]
     state = draw.arrange(lines)
@@ -208,7 +240,9 @@ def _polar(
     if with_unknown:
         options.append(draw.pick(UNCLEAR))
     name = form or ("unknown" if holds is None else "reversed" if not positive else "asked")
-    return Made(name, state, question, options, 2 if right is None else right, unknown=with_unknown)
+    answer = 2 if right is None else right
+    made = Made(name, state, question, options, answer, unknown=with_unknown)
+    return _answered(made, None if neutral else asked, positive, holds, specific)
 
 
 _JOBS = (
@@ -225,7 +259,7 @@ def _job(draw: Draw) -> Made:
     number = draw.names.number
     state: dict[str, Any] = {"rows_read": number(100, 9999), "rows_rejected": number(2, 99)}
     state = dict(draw.sample(list(state.items()), draw.between(0, 2)))
-    state["state" + ANSWER] = good if holds else bad
+    state["state" + ANSWER + _fact(asked, holds)] = good if holds else bad
     if draw.chance(0.5):
         state = {draw.pick(("job", "batch")): draw.names.code(), **state}
     positive = draw.chance(0.7)
@@ -234,7 +268,8 @@ def _job(draw: Draw) -> Made:
     if unknown:
         options.append(draw.pick(UNCLEAR))
     question = draw.say(OPENINGS, asked.ask if positive else asked.deny)
-    return Made("job", state, question, options, int(holds != positive), unknown=unknown)
+    made = Made("job", state, question, options, int(holds != positive), unknown=unknown)
+    return _answered(made, asked, positive, holds, False)
 
 
 def deployment(draw: Draw) -> Made:
@@ -296,11 +331,11 @@ def who(draw: Draw) -> Made:
         question = draw.say(OPENINGS, _WHO, deed=deeds[right])
         style = draw.pick(_PERSON)
         options = [style.replace("{x}", person) for person in people[:count]]
-        return Made("who", state, question, options, right)
+        return Made("who", state, question, options, right, asked=labels.WHO)
     question = draw.say(OPENINGS, _WHAT, p=people[right])
     stop = draw.pick(("", "."))
     options = [up(deed) + stop for deed in deeds[:count]]
-    return Made("what", state, question, options, right)
+    return Made("what", state, question, options, right, asked=labels.WHAT)
 
 
 def missing(draw: Draw) -> Made:
@@ -310,6 +345,7 @@ def missing(draw: Draw) -> Made:
         made = _polar(draw, domain, unknown=0.5, reverse=0.25)
         if not made.unknown:
             made.options.append(draw.pick(UNCLEAR))
+            made.means.append(labels.UNKNOWN)
             made.unknown = True
         return made
     count = draw.between(1, 4 if draw.hard else 2)
@@ -323,6 +359,9 @@ def missing(draw: Draw) -> Made:
     question = draw.say(OPENINGS, _WHO, deed=deeds[right])
     options = [*people[:count], draw.pick(UNCLEAR)]
     made = Made("who", draw.arrange(lines), question, options, right, unknown=True)
+    made.asked = labels.WHO
+    made.truth = made.verdict = labels.NONE if told else labels.UNKNOWN
+    made.means = [labels.NONE] * count + [labels.UNKNOWN]
     if draw.hard and draw.chance(0.3):
         made.options.append(people[count])
     return made
@@ -369,7 +408,8 @@ def _odd_one(draw: Draw) -> Made:
             for name, mark, value in zip(names, marks, values, strict=True)
         ]
         state = draw.arrange(said)
-    return Made("odd one", state, frame, names, right)
+    asked = labels.WHICH_IS_NOT if negated else labels.WHICH_IS
+    return Made("odd one", state, frame, names, right, asked=asked)
 
 
 def reversed_(draw: Draw) -> Made:

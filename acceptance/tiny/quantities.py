@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acceptance.tiny import labels
 from acceptance.tiny.claims import NO, UNCLEAR, YES
 from acceptance.tiny.draw import Draw, distinct, up
 from acceptance.tiny.names import parts
@@ -87,6 +88,13 @@ def _yes_no(draw: Draw, true: bool) -> tuple[list[str], int, bool]:
     return options, int(not true), unknown
 
 
+def _answered(made: Made, asked: int) -> Made:
+    """With what training may know of a yes-or-no question."""
+    made.asked, made.verdict = asked, (labels.YES, labels.NO)[made.answer]
+    made.means = [labels.YES, labels.NO, labels.UNKNOWN][: len(made.options)]
+    return made
+
+
 def _single(draw: Draw) -> Made:
     value, limit = _value_and_limit(draw)
     name, key, unit, _, _ = draw.pick(_METRICS)
@@ -110,14 +118,18 @@ def _single(draw: Draw) -> Made:
     if form < 0.25 and not named:
         options = [draw.pick(_OVER), draw.pick(_UNDER)]
         question = draw.say(OPENINGS, _COMPARE, **given)
-        return Made("limit", state, question, options, int(not above), more=int(above))
+        made = Made("limit", state, question, options, int(not above), more=int(above))
+        made.asked, made.means = labels.COMPARE, [labels.ABOVE, labels.BELOW]
+        made.verdict = made.means[made.answer]
+        return made
     asked_above = form < 0.65
     frames = _ABOVE if asked_above else _BELOW
     if named:
         frames = tuple(frame for frame in frames if "{m}" in frame)
     question = draw.say(OPENINGS, frames, **given)
     options, answer, unknown = _yes_no(draw, above == asked_above)
-    return Made("limit", state, question, options, answer, more=int(above), unknown=unknown)
+    made = Made("limit", state, question, options, answer, more=int(above), unknown=unknown)
+    return _answered(made, labels.OVER if asked_above else labels.UNDER)
 
 
 _NAMED_ABOVE = parts(
@@ -200,14 +212,17 @@ def _several(draw: Draw) -> Made:
         asked = draw.chance(0.5)
         question = draw.say(OPENINGS, _NAMED_ABOVE if asked else _NAMED_BELOW, **given)
         true = above == asked
+        kind_asked = labels.OVER if asked else labels.UNDER
     else:
         frames = _ANY if form == "any" else _ALL
         if key == "disk_used_percent":
             frames += _DISKS_ANY if form == "any" else _DISKS_ALL
         question = draw.say(OPENINGS, frames, **given)
         true = above if form == "any" else not above
+        kind_asked = labels.ANY if form == "any" else labels.ALL
     options, answer, unknown = _yes_no(draw, true)
-    return Made(form, state, question, options, answer, more=int(above), unknown=unknown)
+    made = Made(form, state, question, options, answer, more=int(above), unknown=unknown)
+    return _answered(made, kind_asked)
 
 
 _NAME_KEYS = {"host": "host", "service": "service", "word": "name", "person": "name"}
@@ -245,7 +260,10 @@ def _count(draw: Draw) -> Made:
     shown = [hits, *draw.sample(others, count - 1)]
     words = draw.chance(0.3)
     options = [up(_NUMBERS[n]) if words else str(n) for n in shown]
-    return Made("count", state, draw.say(OPENINGS, _HOW_MANY, x=one), options, 0)
+    made = Made("count", state, draw.say(OPENINGS, _HOW_MANY, x=one), options, 0)
+    made.asked, made.means = labels.HOW_MANY, [labels.COUNT + n for n in shown]
+    made.verdict = labels.COUNT + hits
+    return made
 
 
 def threshold(draw: Draw) -> Made:
@@ -294,7 +312,8 @@ def extreme(draw: Draw) -> Made:
             draw.pick(_LISTED), x=", ".join(f"{values[i]}{marks[i]}" for i in order)
         )
         question = draw.say(OPENINGS, _LARGEST if most else _SMALLEST)
-        return Made("numbers", state, question, digits, right, digits=digits)
+        asked = labels.MOST if most else labels.LEAST
+        return Made("numbers", state, question, digits, right, digits=digits, asked=asked)
     kind = draw.pick(("host", "service", "service", "word", "person"))
     names = draw.names.several(kind, count)
     metric, key, unit, best, worst = draw.pick(_METRICS)
@@ -319,7 +338,8 @@ def extreme(draw: Draw) -> Made:
     options = [up(style.replace("{k}", noun)).replace("{x}", name) for name in names]
     if style.startswith("{x}"):
         options = [style.replace("{x}", name) for name in names]
-    return Made("names", state, question, options, right, digits=digits)
+    asked = labels.MOST if most else labels.LEAST
+    return Made("names", state, question, options, right, digits=digits, asked=asked)
 
 
 _EVENTS = parts(
@@ -402,4 +422,5 @@ def order(draw: Draw) -> Made:
     stop = draw.pick(("", "."))
     options = [up(event) + stop for event in events]
     question = draw.say(OPENINGS, _FIRST if first else _LAST)
-    return Made(name, state, question, options, right, digits=digits)
+    asked = labels.FIRST if first else labels.LAST
+    return Made(name, state, question, options, right, digits=digits, asked=asked)

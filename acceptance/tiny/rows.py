@@ -8,6 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from acceptance.tiny import labels
 from schemas.request import Decision, Option
 from semif_engine.prompt import LETTERS, payload, render_qwen35
 
@@ -23,7 +24,7 @@ START = "start"
 # of an object points at the value after it.
 ANSWER = "\ue100"
 _OPTION = 0xE110
-_MARKS = re.compile(f"[{ANSWER}{chr(_OPTION)}-{chr(_OPTION + 15)}]")
+_MARKS = re.compile(f"[{ANSWER}{chr(_OPTION)}-{chr(_OPTION + 15)}{labels.MARKS}]")
 _VALUE = re.compile(r'": (?:"[^"]*|-?[\d.]+|true|false|null)?')
 
 
@@ -54,6 +55,15 @@ class Hints:
     """For a comparison with a limit: 1 where the value is above, else 0."""
     digits: tuple[str, ...] = ()
     """For each option, the digits of its number or time; empty where it has none."""
+    facts: tuple[tuple[int, int], ...] = ()
+    """Ends of facts, and what they say; this and the rest in numbers of `labels`."""
+    asked: int = labels.NONE
+    truth: int = labels.NONE
+    """Whether the claim that is asked for holds."""
+    verdict: int = labels.NONE
+    """The answer, whatever the options are called."""
+    means: tuple[int, ...] = ()
+    """What each option says."""
 
 
 @dataclass(frozen=True, slots=True)

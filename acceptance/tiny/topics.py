@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from acceptance.tiny import labels
 from acceptance.tiny.draw import Draw, up
 from acceptance.tiny.names import parts
 from acceptance.tiny.polar import OPENINGS, Made
@@ -108,9 +109,11 @@ def routing(draw: Draw) -> Made:
     count = draw.options()
     teams = draw.sample(tuple(TEAMS), count)
     asks, more, _ = TEAMS[teams[0]]
-    said = draw.say(_WRITERS, (" ",), asks, more) + ANSWER
+    number = tuple(TEAMS).index(teams[0])
+    mark = ANSWER + labels.fact_mark(labels.FACT_TEAM + number)
+    said = draw.say(_WRITERS, (" ",), asks, more) + mark
     if draw.chance(0.25):
-        said = draw.fill(draw.pick(parts(_OWN_WORDS[teams[0]]))) + ANSWER
+        said = draw.fill(draw.pick(parts(_OWN_WORDS[teams[0]]))) + mark
     if draw.chance(0.4):
         plain = up(said) + "."
         ticket: dict[str, Any] = {"subject": draw.pick(parts(_SUBJECTS[teams[0]])), "body": plain}
@@ -126,7 +129,10 @@ def routing(draw: Draw) -> Made:
         state = draw.arrange([draw.around(said, 0.15)])
     end = draw.pick(_TEAM_END)
     options = [draw.pick(TEAMS[team][2]) + end for team in teams]
-    return Made("team", state, draw.say(OPENINGS, _ROUTE), options, 0)
+    made = Made("team", state, draw.say(OPENINGS, _ROUTE), options, 0, asked=labels.ROUTE)
+    made.means = [labels.TEAM + tuple(TEAMS).index(team) for team in teams]
+    made.verdict = made.means[0]
+    return made
 
 
 GOOD = parts(
@@ -216,11 +222,15 @@ def sentiment(draw: Draw) -> Made:
             said = draw.fill(
                 draw.pick(_TURNS), small=small, main=said, Small=up(small), Main=up(said)
             )
-    state = draw.arrange([draw.around(said, 0.2) + ANSWER], timed=False)
+    mark = ANSWER + labels.fact_mark(labels.FACT_OPINION + kind)
+    state = draw.arrange([draw.around(said, 0.2) + mark], timed=False)
     options = [draw.pick(_PLEASED), draw.pick(_DISPLEASED)]
     if kind == 2 or (draw.hard and draw.chance(0.4)):
         options.append(draw.pick(_NEITHER))
-    return Made("opinion", state, draw.say(OPENINGS, _FEEL), options, kind)
+    made = Made("opinion", state, draw.say(OPENINGS, _FEEL), options, kind, asked=labels.FEEL)
+    made.means = [labels.OPINION + one for one in range(len(options))]
+    made.verdict = labels.OPINION + kind
+    return made
 
 
 CAUSES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -282,6 +292,7 @@ def log(draw: Draw) -> Made:
     """A log of which one line says why something failed."""
     count = draw.options()
     causes = draw.sample(tuple(CAUSES), count)
+    numbers = [tuple(CAUSES).index(cause) for cause in causes]
     line = draw.say(_BEFORE_CAUSE, CAUSES[causes[0]][0])
     around = draw.between(1, 2)
     if draw.hard:
@@ -290,7 +301,10 @@ def log(draw: Draw) -> Made:
     if draw.chance(0.4):
         level = draw.pick(_LEVEL)
         lines = [level + one for one in lines]
-    lines.insert(draw.between(0, len(lines)), line + ANSWER)
+    lines.insert(
+        draw.between(0, len(lines)),
+        line + ANSWER + labels.fact_mark(labels.FACT_CAUSE + numbers[0]),
+    )
     if draw.chance(0.3):
         clocks = sorted(draw.names.clock() for _ in lines)
         lines = [f"{clock} {one}" for clock, one in zip(clocks, lines, strict=True)]
@@ -304,4 +318,7 @@ def log(draw: Draw) -> Made:
         state = {draw.pick(("log", "lines", "output")): lines, "service": draw.names.service()}
     end = draw.pick(("", "", "."))
     options = [draw.pick(CAUSES[cause][1]) + end for cause in causes]
-    return Made("cause", state, draw.say(OPENINGS, _WHY), options, 0)
+    made = Made("cause", state, draw.say(OPENINGS, _WHY), options, 0, asked=labels.WHY)
+    made.means = [labels.CAUSE + number for number in numbers]
+    made.verdict = made.means[0]
+    return made

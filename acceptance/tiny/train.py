@@ -39,7 +39,7 @@ def _all(**more: float) -> dict[str, float]:
 
 
 CURRICULUM = (
-    Stage({START: 1.0}, {"lookup": 1.0, "who": 0.1}, 3000, 0.9, size=0.6),
+    Stage({START: 1.0}, {"lookup": 1.0, "who": 0.1}, 3000, 0.85, size=0.6),
     Stage({"easy": 1.0}, _all(lookup=2.0), 1500, 0.9),
     Stage({"easy": 0.25, "hard": 0.75}, _all(lookup=1.5, extreme=1.4, order=1.4), 10**9),
 )
@@ -114,6 +114,8 @@ class Training:
         self.step = self.stage = self.in_stage = self.chunk = self.taken = 0
         self.accuracy = 0.0
         self.seconds = 0.0
+        self.stopping = False
+        """Set from outside to end the run after the step in work."""
 
     def resume(self) -> bool:
         """Go on from the folder's checkpoint; False where there is none."""
@@ -217,7 +219,7 @@ class Training:
         lost: list[float] = []
         batches = self._batches()
         pace = Threads(threads)
-        while self.step < until:
+        while self.step < until and not self.stopping:
             batch = next(batches)
             started = time.monotonic()
             lost.append(self.one_step(batch))
@@ -238,5 +240,4 @@ class Training:
             if look is not None and now - looked > look_every:
                 say(look(self))
                 looked = time.monotonic()
-        batches.close() if hasattr(batches, "close") else None
         self.save()

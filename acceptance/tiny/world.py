@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from acceptance.tiny import lookups, polar, quantities, topics
+from acceptance.tiny import labels, lookups, polar, quantities, topics
 from acceptance.tiny.claims import UNCLEAR
 from acceptance.tiny.draw import Draw, Redraw
 from acceptance.tiny.polar import Made
@@ -69,6 +69,8 @@ def _row(draw: Draw, made: Made, split: str, level: str, family: str) -> Row:
         order.append(len(order))  # somebody who always offers a way out
         options.append(draw.pick([one for one in UNCLEAR if one not in options]))
     digits += [""] * (len(options) - len(digits))
+    means = list(made.means) + [labels.NONE] * (len(made.options) - len(made.means))
+    means += [labels.UNKNOWN] * (len(options) - len(means))
     draw.random.shuffle(order)
     found = positions(made.state)
     return Row(
@@ -89,6 +91,16 @@ def _row(draw: Draw, made: Made, split: str, level: str, family: str) -> Row:
             ),
             more=made.more,
             digits=tuple(digits[index] for index in order),
+            facts=tuple(
+                (_EVIDENCE_AT + at, labels.marked_fact(mark))
+                for mark, places in found.items()
+                if labels.marked_fact(mark) != labels.NONE
+                for at in places
+            ),
+            asked=made.asked,
+            truth=made.truth,
+            verdict=made.verdict,
+            means=tuple(means[index] for index in order),
         ),
     )
 

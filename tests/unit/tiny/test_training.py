@@ -73,7 +73,8 @@ def test_hints_point_at_the_evidence(built: Any) -> None:
 
 
 def test_a_batch_knows_each_options_end(built: Any) -> None:
-    rows = world.rows(5, "train", "hard", 10, ["routing"])
+    # Look-ups have states that end in the token that options end in.
+    rows = world.rows(5, "train", "hard", 40, ["routing", "lookup"])
     batch = Encoder(built).batch(rows)
     row, _, option = batch.ends
     for index, one in enumerate(rows):
