@@ -56,7 +56,7 @@ def total(
     at_end = hidden[row, place]
     at_last, at_question = hidden[rows, batch.last], hidden[rows, batch.asked]
 
-    loss = answer + _pointing(batch, passed) + _looking(batch, passed)
+    loss = 2.0 * answer + _pointing(batch, passed) + _looking(batch, passed)
     loss = loss + _meanings(helpers, batch, passed, at_end, at_last, at_question)
     loss = loss + _words_before(model, encoder, batch, passed)
     loss = loss + 0.3 * F.cross_entropy(helpers.letter(at_end), option)
