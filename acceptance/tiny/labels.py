@@ -15,7 +15,9 @@ TEAM = 8
 CAUSE = 14
 COUNT = 20
 ABOVE, BELOW = 26, 27
-MEANINGS = 28
+RANK = 28
+"""Of an option among the others: by value from the largest, by time from the first."""
+MEANINGS = RANK + 6
 
 # Facts: each claim and whether it holds, then topics.
 CLAIMS = 32

@@ -95,6 +95,11 @@ def _answered(made: Made, asked: int) -> Made:
     return made
 
 
+def _ranked(made: Made, ranks: list[int]) -> Made:
+    made.means = [labels.RANK + rank for rank in ranks]
+    return made
+
+
 def _single(draw: Draw) -> Made:
     value, limit = _value_and_limit(draw)
     name, key, unit, _, _ = draw.pick(_METRICS)
@@ -306,6 +311,7 @@ def extreme(draw: Draw) -> Made:
     right = values.index(max(values) if most else min(values))
     marks = [option_mark(i) + (ANSWER if i == right else "") for i in range(count)]
     digits = [str(value) for value in values]
+    ranks = [sorted(values, reverse=True).index(value) for value in values]
     if draw.chance(0.25):
         order = draw.sample(range(count), count)
         state: State = draw.fill(
@@ -313,7 +319,8 @@ def extreme(draw: Draw) -> Made:
         )
         question = draw.say(OPENINGS, _LARGEST if most else _SMALLEST)
         asked = labels.MOST if most else labels.LEAST
-        return Made("numbers", state, question, digits, right, digits=digits, asked=asked)
+        made = Made("numbers", state, question, digits, right, digits=digits, asked=asked)
+        return _ranked(made, ranks)
     kind = draw.pick(("host", "service", "service", "word", "person"))
     names = draw.names.several(kind, count)
     metric, key, unit, best, worst = draw.pick(_METRICS)
@@ -339,7 +346,8 @@ def extreme(draw: Draw) -> Made:
     if style.startswith("{x}"):
         options = [style.replace("{x}", name) for name in names]
     asked = labels.MOST if most else labels.LEAST
-    return Made("names", state, question, options, right, digits=digits, asked=asked)
+    made = Made("names", state, question, options, right, digits=digits, asked=asked)
+    return _ranked(made, ranks)
 
 
 _EVENTS = parts(
@@ -383,7 +391,7 @@ def order(draw: Draw) -> Made:
     first = draw.chance(0.5)
     right = 0 if first else count - 1
     marks = [option_mark(i) + (ANSWER if i == right else "") for i in range(count)]
-    digits: list[str] = []
+    digits = [str(i + 1) for i in range(count)]
     form = draw.random.random()
     if form < 0.4:
         name = "told in order"
@@ -423,4 +431,5 @@ def order(draw: Draw) -> Made:
     options = [up(event) + stop for event in events]
     question = draw.say(OPENINGS, _FIRST if first else _LAST)
     asked = labels.FIRST if first else labels.LAST
-    return Made(name, state, question, options, right, digits=digits, asked=asked)
+    made = Made(name, state, question, options, right, digits=digits, asked=asked)
+    return _ranked(made, list(range(count)))
