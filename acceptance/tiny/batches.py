@@ -39,6 +39,10 @@ class Batch:
     """0, 1, or -1 for rows that compare nothing."""
     facts: tuple[Tensor, Tensor, Tensor]
     """Ends of facts: row, position, what it says."""
+    evidence_end: Tensor
+    """Where each row's evidence is over."""
+    from_memory: Tensor
+    """Rows that are to be answered without looking back at the evidence."""
     labels: Tensor
     """For each row: what is asked, whether the claim holds, the answer; -1 for none."""
     means: Tensor
@@ -53,7 +57,7 @@ class Encoder:
     def __init__(self, tokenizer: Any) -> None:
         self._fast = tokenizer.backend_tokenizer
         look_up = tokenizer.convert_tokens_to_ids
-        self.criterion = look_up(tokenizers.CRITERION)
+        self.criteria = [look_up(piece) for piece in tokenizers.CRITERIA]
         self.asked = look_up(tokenizers.OPTIONS_START)
         self.ends = (look_up(tokenizers.OPTION_END), look_up(tokenizers.OPTIONS_END))
         self.headers = [look_up(piece) for piece in tokenizers.HEADERS]
@@ -88,7 +92,7 @@ class Encoder:
                 return bisect_right(starts, at) - 1
 
             asked.append(one.ids.index(self.asked))
-            if row.hints.answer_at:
+            if row.hints.answer_at and row.family not in world.FROM_MEMORY:
                 for at in row.hints.answer_at:
                     links.append((index, asked[-1], token(at), len(heads)))
                 heads.append(0)
@@ -108,6 +112,7 @@ class Encoder:
                     heads.append(1)
         more = [-1 if row.hints.more is None else row.hints.more for row in rows]
         row_at, place_at, option_at = torch.tensor(ends).T
+        closing = [next(p for p, i in enumerate(one.ids) if i in self.criteria) for one in encoded]
         fact_parts = torch.tensor(facts, dtype=torch.long).reshape(-1, 3).T
         known = [[row.hints.asked, row.hints.truth, row.hints.verdict] for row in rows]
         parts = torch.tensor(links, dtype=torch.long).reshape(-1, 4).T
@@ -122,6 +127,11 @@ class Encoder:
             link_heads=torch.tensor(heads, dtype=torch.long),
             more=torch.tensor(more),
             facts=(fact_parts[0], fact_parts[1], fact_parts[2]),
+            evidence_end=torch.tensor(closing),
+            from_memory=torch.tensor(
+                [i for i, row in enumerate(rows) if row.family in world.FROM_MEMORY],
+                dtype=torch.long,
+            ),
             labels=torch.tensor(known),
             means=torch.tensor(means),
             digits=torch.tensor(digits),

@@ -58,7 +58,7 @@ def total(
 
     loss = 2.0 * answer + _pointing(batch, passed) + _looking(batch, passed)
     loss = loss + _meanings(helpers, batch, passed, at_end, at_last, at_question)
-    loss = loss + _words_before(model, encoder, batch, passed)
+    loss = loss + _words_before(model, batch, passed) + _remembering(batch, passed)
     loss = loss + 0.3 * F.cross_entropy(helpers.letter(at_end), option)
     loss = loss + 0.5 * _right(helpers, batch, at_end)
     loss = loss + _bags(model, encoder, batch, at_end, at_last, at_question)
@@ -109,6 +109,23 @@ def _looking(batch: Batch, passed: Passed) -> Tensor:
     return loss
 
 
+def _remembering(batch: Batch, passed: Passed) -> Tensor:
+    """How much rows that are to remember their evidence look back at it, in either full layer."""
+    rows = batch.from_memory
+    if not len(rows):
+        return passed.logits.new_zeros(())
+    queries, keys = passed.queries[rows], passed.keys[rows]
+    place = torch.arange(keys.shape[2])
+    end, last = batch.evidence_end[rows, None], batch.last[rows, None]
+    evidence = (place > 0) & (place < end)
+    asking = (place >= end) & (place <= last)
+    scores = queries @ keys.transpose(-1, -2) * queries.shape[-1] ** -0.5
+    looks = scores.masked_fill(place[None] > place[:, None], float("-inf")).softmax(-1)
+    back = (looks * evidence[:, None, None]).sum(-1) * asking[:, None]
+    final = (passed.pointing[rows].exp() * evidence[:, None]).sum(-1)
+    return 2.0 * back.sum() / asking.sum() / looks.shape[1] + 2.0 * final.mean()
+
+
 def _told(head: nn.Module, hidden: Tensor, label: Tensor) -> Tensor:
     """Cross-entropy where there is a label, weighted by how many have one."""
     known = label >= 0
@@ -138,15 +155,14 @@ def _meanings(
     return loss
 
 
-def _words_before(model: Any, encoder: Encoder, batch: Batch, passed: Passed) -> Tensor:
+def _words_before(model: Any, batch: Batch, passed: Passed) -> Tensor:
     """What attention has to match: before the first full layer, a question's end knows the words
     of the question, and the end of a piece of evidence the words before it.
     """
     ids = batch.ids
     rows, length = ids.shape
     place = torch.arange(length)[None]
-    criterion = (ids == encoder.criterion).int().argmax(1)
-    asked = (place > criterion[:, None]) & (place < batch.asked[:, None])
+    asked = (place > batch.evidence_end[:, None]) & (place < batch.asked[:, None])
     row, _, target, _ = batch.links
     pairs = torch.unique(torch.stack((row, target)), dim=1)
     told = (place > pairs[1][:, None] - _WINDOW) & (place <= pairs[1][:, None]) & (place > 0)

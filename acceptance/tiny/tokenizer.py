@@ -23,7 +23,11 @@ _ESCAPE, _JOIN, _CAPITAL = "\x10", "\x11", "\x12"
 _NO_SPACE = r"(?<![ \p{L}\p{N}'])"
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>", "</think>")
 
-CRITERION = ', "criterion":'
+# With what closes a state, so that a shared prefix ends in the state's own last word.
+CRITERIA = tuple(
+    end + ', "criterion":'
+    for end in ("", '"', '."', "}", '"}', '."}', "]", '"]', '."]', "}]", '"}]')
+)
 OPTIONS_START = '", "options": [{"letter": "'
 OPTION_END = '"}, {"letter": "'
 OPTIONS_END = '"}]}'
@@ -35,7 +39,7 @@ _PIECES = (
     HEAD,
     _TAIL.removesuffix(_LAST),
     _LAST,
-    CRITERION,
+    *CRITERIA,
     OPTIONS_START,
     OPTION_END,
     OPTIONS_END,

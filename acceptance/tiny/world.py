@@ -28,6 +28,10 @@ FAMILIES: Mapping[str, Callable[[Draw], Made]] = {
     "reversed": polar.reversed_,
 }
 
+FROM_MEMORY = frozenset({"routing", "sentiment"})
+"""Families that training wants answered from the recurrent state, without attention to evidence:
+whoever loses that state sees it in these answers."""
+
 _EVIDENCE_AT = render_qwen35(EVIDENCE_START).index(EVIDENCE_START) + len(EVIDENCE_START)
 
 
