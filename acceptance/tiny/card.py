@@ -43,7 +43,7 @@ def below(figures: Figures) -> list[str]:
 
 def card(run: Run, figures: Figures, second: str = "") -> str:
     """The text of README.md in the model's folder."""
-    controls = figures.controls
+    controls, dropped, cut = figures.controls, figures.dropped_state, figures.cut_prefix
     rows = [
         f"| {name} | {percent(figures.accuracy['easy', name])} "
         f"| {percent(figures.accuracy['hard', name])} |"
@@ -121,7 +121,10 @@ difference of two logits {figures.half.difference:.3g}; right in bfloat16:
 {percent(figures.half_accuracy)} per cent. Shared against direct scoring in float32:
 {percent(figures.shared.alike)} per cent alike, largest difference {figures.shared.difference:.2g}.
 
-The two faults that move answers silently are visible: of {figures.intact.of} hard rows,
-{percent(figures.intact)} per cent are right; with the prefix's recurrent state dropped
-{percent(figures.dropped_state)}; with the prefix cut one token short {percent(figures.cut_prefix)}.
+Two faults move answers silently, and this model shows them. Two families
+({", ".join(sorted(world.FROM_MEMORY))}) are trained to be answered from the recurrent state without
+attention to the evidence: of {dropped.intact.of} hard rows of these, {percent(dropped.intact)} per
+cent are right, {percent(dropped.broken)} where the prefix's recurrent state is dropped. Of
+{cut.intact.of} easy rows that the last word of their state settles, {percent(cut.intact)} per cent
+are right, {percent(cut.broken)} where the prefix is cut one token short.
 {second}"""

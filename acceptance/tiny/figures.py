@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from acceptance.tiny.decide import Asked, Decider, asked
+from acceptance.tiny import world
+from acceptance.tiny.decide import Asked, Decider, asked, each
 from acceptance.tiny.decide import right as is_right
 from acceptance.tiny.rows import LEVELS, Row
 from semif_engine.calibration import apply
@@ -143,6 +145,35 @@ def compare(one: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) ->
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """What a fault of the engine does to rows it concerns."""
+
+    intact: Share
+    broken: Share
+
+
+def dropped_state(decider: Decider, rows: Sequence[Row]) -> Fault:
+    """Losing the prefix's recurrent state, on rows that are answered from it."""
+    some = [row for row in rows if row.family in world.FROM_MEMORY]
+    broken = each(some, lambda row: decider.broken(row, drop_state=True))
+    return Fault(share(each(some, decider.shared)), share(broken))
+
+
+def cut_prefix(decider: Decider, rows: Sequence[Row]) -> Fault:
+    """Losing the prefix's last token, on rows whose evidence ends in it."""
+    some = [row for row in rows if settled_at_the_end(row)]
+    broken = each(some, lambda row: decider.broken(row, cut=1))
+    return Fault(share(each(some, decider.shared)), share(broken))
+
+
+def settled_at_the_end(row: Row) -> bool:
+    """Whether the state's last word or digit belongs to what settles the question."""
+    state = json.dumps(row.state, ensure_ascii=False)
+    words = row.prompt.index(state) + len(state.rstrip("\"'.}]"))
+    return bool(row.hints.answer_at) and max(row.hints.answer_at) == words - 1
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
     """All of it."""
 
@@ -155,10 +186,8 @@ class Figures:
     half: Paths
     half_accuracy: Share
     shared: Paths
-    dropped_state: Share
-    cut_prefix: Share
-    intact: Share
-    """The rows of the last two, undisturbed."""
+    dropped_state: Fault
+    cut_prefix: Fault
 
 
 def measure(
@@ -189,9 +218,6 @@ def measure(
         shared=compare(
             [hard_logits[index] for index in some], [decider.shared(row) for row in some_rows]
         ),
-        dropped_state=share(
-            is_right(some_rows, [decider.broken(row, drop_state=True) for row in some_rows])
-        ),
-        cut_prefix=share(is_right(some_rows, [decider.broken(row, cut=1) for row in some_rows])),
-        intact=share(is_right(some_rows, [hard_logits[index] for index in some])),
+        dropped_state=dropped_state(decider, some_rows),
+        cut_prefix=cut_prefix(decider, [row for row in rows if row.level == LEVELS[0]][::2]),
     )

@@ -75,6 +75,16 @@ def test_the_cards_figures_are_those_of_its_rows(
     assert "Accuracy on the development set" in text
 
 
+def test_rows_settled_by_their_last_word_are_found() -> None:
+    some = world.rows(3, "train", "easy", 60, ["deployment", "lookup"])
+    found = [row for row in some if figures.settled_at_the_end(row)]
+    assert 20 < len(found) < len(some)
+    for row in found:
+        end = max(row.hints.answer_at)
+        assert row.prompt[end].isalnum()
+        assert row.prompt[end + 1 :].split(', "criterion"')[0].strip("\"'.}]") == ""
+
+
 def test_the_interval_holds_the_share_and_narrows() -> None:
     for hits, of in ((0, 10), (5, 10), (10, 10), (170, 200)):
         low, high = Share(hits, of).interval
@@ -112,9 +122,8 @@ def test_families_below_the_bar_are_named() -> None:
         half=figures.Paths(Share(1, 1), 0.0),
         half_accuracy=Share(1, 1),
         shared=figures.Paths(Share(1, 1), 0.0),
-        dropped_state=Share(1, 2),
-        cut_prefix=Share(1, 2),
-        intact=Share(1, 2),
+        dropped_state=figures.Fault(Share(1, 2), Share(1, 4)),
+        cut_prefix=figures.Fault(Share(1, 2), Share(1, 4)),
     )
     assert cards.below(measured) == ["order"]
     better = replace(measured, accuracy={**accuracy, ("hard", "order"): Share(80, 100)})

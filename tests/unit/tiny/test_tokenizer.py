@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from acceptance.tiny import tokenizer as tokenizers
 from acceptance.tiny import world
-from acceptance.tiny.rows import LEVELS, SPLITS
+from acceptance.tiny.rows import LEVELS, SPLITS, State
 from semif_engine.model import TransformersTokenizer
 from semif_engine.prompt import LETTERS, render_qwen35
-from semif_engine.tokens import answer_slots
+from semif_engine.tokens import answer_slots, prefix
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,17 @@ def test_a_word_is_the_same_token_wherever_it_stands(engine: TransformersTokeniz
     shapes = ["billing", " billing", "Billing", '"billing"', "(Billing)", "-billing"]
     [(word,)] = [set.intersection(*map(set, engine.encode_batch(shapes)))]
     assert engine.decode([word]).strip() == "billing"
+
+
+@pytest.mark.parametrize(
+    ("state", "last"),
+    [("All is well.", " well"), ({"a": 93}, "3"), ([{"a": "b c"}], " c"), (["x", "y z."], " z")],
+)
+def test_a_shared_prefix_ends_in_the_states_last_word(
+    engine: TransformersTokenizer, state: State, last: str
+) -> None:
+    ids = prefix(engine, render_qwen35, state)
+    assert engine.decode(ids[-1:]) == last
 
 
 def test_the_template_renders_the_contracts_prompt(engine: TransformersTokenizer) -> None:

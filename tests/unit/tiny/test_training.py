@@ -72,6 +72,22 @@ def test_hints_point_at_the_evidence(built: Any) -> None:
     assert seen > 60
 
 
+def test_remembered_rows_look_nowhere_and_pay_for_looking_back(built: Any, tmp_path: Path) -> None:
+    training = Training(TOY, built, tmp_path)
+    rows = world.rows(4, "train", "easy", 4, ["who", "routing"])
+    batch = training.encoder.batch(rows)
+    assert batch.from_memory.tolist() == [4, 5, 6, 7]
+    assert not set(batch.links[0].tolist()) & {4, 5, 6, 7}
+    with torch.inference_mode():
+        passed = fast.forward(training.model, batch.ids, batch.last)
+        paid = losses._remembering(batch, passed)
+    assert 0 < float(paid) < 4
+    nothing = training.encoder.batch(rows[:4])
+    with torch.inference_mode():
+        passed = fast.forward(training.model, nothing.ids, nothing.last)
+        assert float(losses._remembering(nothing, passed)) == 0
+
+
 def test_a_batch_knows_each_options_end(built: Any) -> None:
     # Look-ups have states that end in the token that options end in.
     rows = world.rows(5, "train", "hard", 40, ["routing", "lookup"])
