@@ -20,7 +20,7 @@ from acceptance.tiny.fast import Passed
 from semif_engine.prompt import LETTERS
 
 _POINTING_HEADS = 2
-_WINDOW = 10
+_WINDOW = 12
 
 
 class Helpers(nn.Module):
@@ -60,7 +60,7 @@ def total(
     loss = loss + _meanings(helpers, batch, passed, at_end, at_last, at_question)
     loss = loss + _words_before(model, batch, passed) + _remembering(batch, passed)
     loss = loss + 0.3 * F.cross_entropy(helpers.letter(at_end), option)
-    loss = loss + 0.5 * _right(helpers, batch, at_end)
+    loss = loss + _right(helpers, batch, at_end)
     loss = loss + _bags(model, encoder, batch, at_end, at_last, at_question)
     compares = batch.more >= 0
     if compares.any():
@@ -123,7 +123,8 @@ def _remembering(batch: Batch, passed: Passed) -> Tensor:
     looks = scores.masked_fill(place[None] > place[:, None], float("-inf")).softmax(-1)
     back = (looks * evidence[:, None, None]).sum(-1) * asking[:, None]
     final = (passed.pointing[rows].exp() * evidence[:, None]).sum(-1)
-    return 2.0 * back.sum() / asking.sum() / looks.shape[1] + 2.0 * final.mean()
+    share: Tensor = back.sum() / asking.sum() / looks.shape[1] + final.mean()
+    return 2.0 * share
 
 
 def _told(head: nn.Module, hidden: Tensor, label: Tensor) -> Tensor:
@@ -157,7 +158,7 @@ def _meanings(
 
 def _words_before(model: Any, batch: Batch, passed: Passed) -> Tensor:
     """What attention has to match: before the first full layer, a question's end knows the words
-    of the question, and the end of a piece of evidence the words before it.
+    of the question, and the end of a piece of evidence the words since the piece before it.
     """
     ids = batch.ids
     rows, length = ids.shape
@@ -165,7 +166,10 @@ def _words_before(model: Any, batch: Batch, passed: Passed) -> Tensor:
     asked = (place > batch.evidence_end[:, None]) & (place < batch.asked[:, None])
     row, _, target, _ = batch.links
     pairs = torch.unique(torch.stack((row, target)), dim=1)
-    told = (place > pairs[1][:, None] - _WINDOW) & (place <= pairs[1][:, None]) & (place > 0)
+    begin = (pairs[1] - _WINDOW).clamp(min=0)
+    follows = pairs[0][1:] == pairs[0][:-1]
+    begin[1:] = torch.where(follows, torch.maximum(begin[1:], pairs[1][:-1]), begin[1:])
+    told = (place > begin[:, None]) & (place <= pairs[1][:, None])
     loss = passed.logits.new_zeros(())
     for at_row, at_place, inside in (
         (torch.arange(rows), batch.asked, asked),

@@ -42,7 +42,9 @@ CURRICULUM = (
     Stage({START: 1.0}, {"lookup": 1.0, "who": 0.1}, 3000, 0.85, size=0.6),
     Stage({START: 0.55, "easy": 0.45}, _all(lookup=3.0, who=1.5), 3000, 0.85, size=0.8),
     Stage(
-        {START: 0.1, "easy": 0.35, "hard": 0.55}, _all(lookup=1.5, extreme=1.4, order=1.4), 10**9
+        {START: 0.15, "easy": 0.4, "hard": 0.45},
+        _all(lookup=3.0, who=2.0, extreme=2.0, threshold=2.0, reversed=1.5, missing=1.2),
+        10**9,
     ),
 )
 """Every family and every level stays in all stages after its first: what is left out is forgotten
