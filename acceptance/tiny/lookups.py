@@ -8,8 +8,8 @@ from typing import Any
 
 from acceptance.tiny import labels
 from acceptance.tiny.draw import Draw, distinct
+from acceptance.tiny.made import OPENINGS, Made
 from acceptance.tiny.names import parts
-from acceptance.tiny.polar import OPENINGS, Made
 from acceptance.tiny.rows import ANSWER, State, option_mark
 
 _STATUS = ("running", "stopped", "degraded", "starting", "failed", "paused", "pending", "done")

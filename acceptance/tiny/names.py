@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TypeVar
 
 from acceptance.tiny.rows import number_split, split_of
-
-T = TypeVar("T")
 
 
 def parts(text: str) -> tuple[str, ...]:

@@ -4,39 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from acceptance.tiny import labels
-from acceptance.tiny.claims import DOMAINS, NO, UNCLEAR, YES, Claim
-from acceptance.tiny.draw import Draw, up
+from acceptance.tiny.claim import Claim
+from acceptance.tiny.claims import DOMAINS, NO, UNCLEAR, YES
+from acceptance.tiny.draw import Draw
+from acceptance.tiny.made import OPENINGS, Made
 from acceptance.tiny.names import parts
-from acceptance.tiny.rows import ANSWER, State
+from acceptance.tiny.rows import ANSWER, option_mark
+from acceptance.tiny.things import WHO, did, odd_one, some_deeds
 
-
-@dataclass(slots=True)
-class Made:
-    """What a family made: a marked state, a question, options and which is right."""
-
-    form: str
-    state: State
-    question: str
-    options: list[str]
-    answer: int
-    more: int | None = None
-    digits: list[str] = field(default_factory=list)
-    asked: int = labels.NONE
-    truth: int = labels.NONE
-    verdict: int = labels.NONE
-    means: list[int] = field(default_factory=list)
-    unknown: bool = False
-    """Whether one of the options already says that it cannot be told."""
-
-
-OPENINGS = parts(
-    "||||Question: |Please decide: |From the evidence: |Say: |Answer this: |Look at the report. |"
-    "Decide. |Judge: |By the evidence: |Tell me: |Read it. |Going by what is written: "
-)
 _CLAIM_ASKED = parts(
     "Is it true that {x}?|Does the evidence say that {x}?|Can it be said that {x}?|Is this right: "
     "{x}?|Judge the claim: {x}.|Claim: {x}. Does it hold?|Is it the case that {x}?|Is it so that "
@@ -49,7 +27,7 @@ _NEUTRAL = parts(
 )
 
 # Sentences that are no subject and predicate: (claim holds, claim does not hold).
-_WHOLE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+WHOLE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "outcome": (
         parts("everything went well with the release of {s}|{s} {n} went live without trouble|we "
               "have a successful deployment of {s}|success for the release of {s}"),
@@ -150,7 +128,7 @@ def _answered(
 
 def state_claim(draw: Draw, claim: Claim, holds: bool) -> str:
     """A sentence by which the claim holds, or does not."""
-    whole = _WHOLE.get(claim.name)
+    whole = WHOLE.get(claim.name)
     if whole and draw.chance(0.3):
         return draw.around(draw.fill(draw.pick(whole[0 if holds else 1])))
     said = draw.say(claim.subjects, (" ",), claim.true if holds else claim.false)
@@ -285,59 +263,6 @@ def incident(draw: Draw) -> Made:
     return _polar(draw, domain, unknown=0.2, reverse=0.25)
 
 
-DEEDS = parts(
-    "approved the change|restarted the cluster|deployed the release|reported the incident|closed "
-    "the ticket|reviewed the plan|opened the request|rotated the keys|paused the job|tested the "
-    "backup|wrote the report|called the customer|ordered the part|checked the logs|deleted the "
-    "folder|updated the page|signed the contract|sent the invoice"
-)
-_DID = parts(
-    "{p} {deed}|it was {p} who {deed}|{p} is the one who {deed}|we know that {p} {deed}|{p} of {s} "
-    "{deed}|{p} from {z} {deed}|the one who {deed} is {p}|{p}, who works on {s}, {deed}|{p} {deed} "
-    "at {t}|{p} {deed} on {d}|at {t} {p} {deed}|{p} also {deed}|then {p} {deed}"
-)
-_WHO = parts(
-    "Who {deed}?|Which person {deed}?|Name the person who {deed}.|Who was it that {deed}?|Who is "
-    "the one who {deed}?|Which name belongs to the person who {deed}?|Tell who {deed}.|Say who "
-    "{deed}.|Who of them {deed}?|Whose name fits: who {deed}?"
-)
-_WHAT = parts(
-    "What did {p} do?|Which action was taken by {p}?|What was done by {p}?|Which action did {p} "
-    "take?|Name the action of {p}.|What is the action of {p}?|Say what {p} did.|What has {p} done?"
-)
-_PERSON = parts("{x}|{x}|{x}|{x}.|It was {x}.|It was {x}")
-
-
-def _deeds(draw: Draw, count: int) -> tuple[list[str], list[str]]:
-    return draw.names.several("person", count), draw.sample(DEEDS, count)
-
-
-def _did(draw: Draw, person: str, deed: str, mark: str) -> str:
-    return draw.say(_DID, p=person, deed=deed) + mark
-
-
-def who(draw: Draw) -> Made:
-    """Who did what, and what did whom."""
-    count = draw.options()
-    known = count + (draw.pick((0, 0, 1)) if draw.hard else 0)
-    people, deeds = _deeds(draw, known)
-    right = draw.between(0, count - 1)
-    lines = []
-    for index, (person, deed) in enumerate(zip(people, deeds, strict=True)):
-        mark = chr(0xE110 + index) if index < count else ""
-        lines.append(_did(draw, person, deed, mark + (ANSWER if index == right else "")))
-    state = draw.arrange(lines)
-    if draw.chance(0.6):
-        question = draw.say(OPENINGS, _WHO, deed=deeds[right])
-        style = draw.pick(_PERSON)
-        options = [style.replace("{x}", person) for person in people[:count]]
-        return Made("who", state, question, options, right, asked=labels.WHO)
-    question = draw.say(OPENINGS, _WHAT, p=people[right])
-    stop = draw.pick(("", "."))
-    options = [up(deed) + stop for deed in deeds[:count]]
-    return Made("what", state, question, options, right, asked=labels.WHAT)
-
-
 def missing(draw: Draw) -> Made:
     """Evidence that may not be there: half of the time it cannot be told."""
     if draw.chance(0.55):
@@ -349,14 +274,14 @@ def missing(draw: Draw) -> Made:
             made.unknown = True
         return made
     count = draw.between(1, 4 if draw.hard else 2)
-    people, deeds = _deeds(draw, count + 1)
+    people, deeds = some_deeds(draw, count + 1)
     told = draw.chance(0.5)
     right = draw.between(0, count - 1) if told else count
     lines = []
     for index in range(count):
-        mark = chr(0xE110 + index) + (ANSWER if index == right else "")
-        lines.append(_did(draw, people[index], deeds[index], mark))
-    question = draw.say(OPENINGS, _WHO, deed=deeds[right])
+        mark = option_mark(index) + (ANSWER if index == right else "")
+        lines.append(did(draw, people[index], deeds[index], mark))
+    question = draw.say(OPENINGS, WHO, deed=deeds[right])
     options = [*people[:count], draw.pick(UNCLEAR)]
     made = Made("who", draw.arrange(lines), question, options, right, unknown=True)
     made.asked = labels.WHO
@@ -367,54 +292,9 @@ def missing(draw: Draw) -> Made:
     return made
 
 
-_STATUS = (
-    ("up", "down"), ("running", "stopped"), ("green", "red"), ("open", "closed"),
-    ("ready", "pending"), ("online", "offline"), ("healthy", "unhealthy"), ("valid", "expired"),
-    ("active", "paused"), ("complete", "incomplete"), ("on", "off"), ("fast", "slow"),
-    ("full", "empty"), ("safe", "damaged"), ("approved", "rejected"),
-)  # fmt: skip
-_NOT = parts(
-    "Which one is not {x}?|Which of them is not {x}?|Name the one that is not {x}.|Which is the only "
-    "one that is not {x}?|Find the one that is not {x}.|What is not {x}?|All are {x} except one: "
-    "which?|Which one is anything but {x}?"
-)
-_IS = parts(
-    "Which one is {x}?|Which of them is {x}?|Name the one that is {x}.|Which is the only one that "
-    "is {x}?|Find the one that is {x}.|What is {x}?"
-)
-_IS_SAID = parts("{s} is {x}|{s}: {x}|{s} is {x} now|the state of {s} is {x}|{s} was {x} at {t}")
-
-
-def _odd_one(draw: Draw) -> Made:
-    count = draw.options(5)
-    names = draw.names.several(draw.pick(("service", "host", "word")), count)
-    one, other = draw.pick(_STATUS)
-    if draw.chance(0.5):
-        one, other = other, one
-    right = draw.between(0, count - 1)
-    values = [one if index == right else other for index in range(count)]
-    if count == 2:
-        values = [one if index == right else other for index in range(2)]
-    negated = draw.chance(0.7)
-    frame = draw.say(OPENINGS, _NOT if negated else _IS, x=other if negated else one)
-    marks = [chr(0xE110 + index) + (ANSWER if index == right else "") for index in range(count)]
-    if draw.chance(0.35):
-        state: State = {
-            name + mark: value for name, mark, value in zip(names, marks, values, strict=True)
-        }
-    else:
-        said = [
-            draw.say(_IS_SAID, s=name, x=value) + mark
-            for name, mark, value in zip(names, marks, values, strict=True)
-        ]
-        state = draw.arrange(said)
-    asked = labels.WHICH_IS_NOT if negated else labels.WHICH_IS
-    return Made("odd one", state, frame, names, right, asked=asked)
-
-
 def reversed_(draw: Draw) -> Made:
     """The criterion turned round: asked for the opposite, or for the one that is not."""
     if draw.chance(0.45):
-        return _odd_one(draw)
+        return odd_one(draw)
     domain = draw.pick(tuple(DOMAINS))
     return _polar(draw, domain, unknown=0.15, reverse=1.0)

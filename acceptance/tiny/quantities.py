@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (lists of phrases)
-"""Families of numbers and times: thresholds and counts, maximum and minimum, order of events."""
+"""Thresholds and counts: a value against a limit, several against one, how many."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from acceptance.tiny import labels
 from acceptance.tiny.claims import NO, UNCLEAR, YES
-from acceptance.tiny.draw import Draw, distinct, up
+from acceptance.tiny.draw import Draw, up
+from acceptance.tiny.made import OPENINGS, Made
 from acceptance.tiny.names import parts
-from acceptance.tiny.polar import OPENINGS, Made
-from acceptance.tiny.rows import ANSWER, State, option_mark
+from acceptance.tiny.rows import ANSWER, State
 
 # A measured thing: its name in a sentence, its key in an object, its unit, and (for a list of
 # things that have it) how the most and the least of it are asked for.
-_METRICS = (
+METRICS = (
     (
         "disk usage",
         "disk_used_percent",
@@ -34,7 +34,7 @@ _METRICS = (
     ("user count", "users", " users", "has the most users", "has the fewest users"),
     ("weight", "weight", " kg", "is the heaviest", "is the lightest"),
 )
-_VALUE_IS = parts(
+VALUE_IS = parts(
     "{m} on {s} is {v}{u}|{s} shows {m} of {v}{u}|{m} of {s}: {v}{u}|the {m} for {s} is now {v}{u}|"
     "{m} for {s} is {v}{u}|{m} is {v}{u}|the value of {m} is {v}{u}|{s} has {m} {v}{u}|we see {v}{u} "
     "of {m} on {s}|{s}: {m} {v}{u}|a {m} of {v}{u} was measured on {s}|{s} reports {v}{u} of {m}"
@@ -95,14 +95,9 @@ def _answered(made: Made, asked: int) -> Made:
     return made
 
 
-def _ranked(made: Made, ranks: list[int]) -> Made:
-    made.means = [labels.RANK + rank for rank in ranks]
-    return made
-
-
 def _single(draw: Draw) -> Made:
     value, limit = _value_and_limit(draw)
-    name, key, unit, _, _ = draw.pick(_METRICS)
+    name, key, unit, _, _ = draw.pick(METRICS)
     service = draw.names.service()
     named = False  # whether the question has to say which value it means
     if draw.chance(0.3):
@@ -111,11 +106,11 @@ def _single(draw: Draw) -> Made:
             fields = {key + ANSWER: value, "state": draw.pick(("complete", "running", "ok"))}
         named = draw.hard and draw.chance(0.5)
         if named:
-            other = draw.pick([one for one in _METRICS if one[1] != key])
+            other = draw.pick([one for one in METRICS if one[1] != key])
             fields = {other[1]: draw.names.number(2, 999), **fields}
         state: State = fields
     else:
-        said = draw.say(_VALUE_IS, m=name, s=service, v=value, u=unit) + ANSWER
+        said = draw.say(VALUE_IS, m=name, s=service, v=value, u=unit) + ANSWER
         state = draw.arrange([draw.around(said, 0.15)])
     given = {"t": limit, "u": unit, "m": name}
     above = value > limit
@@ -187,7 +182,7 @@ def _readings(draw: Draw, values: list[int], marks: list[str], unit: str) -> Sta
 
 def _several(draw: Draw) -> Made:
     count = draw.between(2, 4 if draw.hard else 3)
-    metric, key, unit, _, _ = draw.pick(_METRICS)
+    metric, key, unit, _, _ = draw.pick(METRICS)
     low, high = (10, 99) if not draw.hard or draw.chance(0.6) else (10, 999)
     kind = draw.pick(("host", "service", "host", "word"))
     names = draw.names.several(kind, count)
@@ -209,7 +204,7 @@ def _several(draw: Draw) -> Made:
     marks = [
         ANSWER if index == chosen and (form == "named" or above) else "" for index in range(count)
     ]
-    state = records(draw, names, key, _NAME_KEYS[kind], values, marks)
+    state = records(draw, names, key, NAME_KEYS[kind], values, marks)
     if form != "named" and draw.chance(0.3):
         state = _readings(draw, values, marks, unit.strip())
     given = {"t": limit, "u": unit, "m": metric, "x": names[chosen]}
@@ -230,7 +225,7 @@ def _several(draw: Draw) -> Made:
     return _answered(made, kind_asked)
 
 
-_NAME_KEYS = {"host": "host", "service": "service", "word": "name", "person": "name"}
+NAME_KEYS = {"host": "host", "service": "service", "word": "name", "person": "name"}
 _COUNTED = (
     ("up", "down"), ("running", "stopped"), ("green", "red"), ("open", "closed"),
     ("ready", "pending"), ("online", "offline"), ("done", "failed"), ("full", "empty"),
@@ -274,162 +269,3 @@ def _count(draw: Draw) -> Made:
 def threshold(draw: Draw) -> Made:
     """A value against a limit, several against one, and counts."""
     return draw.pick((_single, _single, _single, _several, _count))(draw)
-
-
-_MOST = parts(
-    "Which {k} has the highest value?|Which {k} is highest?|Which {k} has the largest number?|Where "
-    "is the value greatest?|Which {k} has most?|Name the {k} with the most.|Which {k} leads?|Which "
-    "{k} comes out on top?|Where is the maximum?|Which {k} has the greatest {m}?|Where is the {m} "
-    "highest?|Which {k} has the highest {m}?"
-)
-_LEAST = parts(
-    "Which {k} has the lowest value?|Which {k} is lowest?|Which {k} has the smallest number?|Where "
-    "is the value least?|Which {k} has least?|Name the {k} with the least.|Which {k} comes last?|"
-    "Where is the minimum?|Which {k} has the smallest {m}?|Where is the {m} lowest?|Which {k} has "
-    "the lowest {m}?"
-)
-_LARGEST = parts(
-    "Which is the largest number?|What is the maximum?|Which number is highest?|What is the highest "
-    "value?|Name the largest.|Which value is the greatest?|What is the top value?|Pick the maximum."
-)
-_SMALLEST = parts(
-    "Which is the smallest number?|What is the minimum?|Which number is lowest?|What is the lowest "
-    "value?|Name the smallest.|Which value is the least?|What is the bottom value?|Pick the minimum."
-)
-_LISTED = parts("numbers: {x}|values: {x}|we have {x}|{x}|the readings are {x}|measured: {x}")
-_NAMED = parts("{x}|{x}|{x}|{x}.|It is {x}|{k} {x}")
-
-
-def extreme(draw: Draw) -> Made:
-    """The largest or the smallest of some."""
-    count = draw.options(5)
-    low, high = (1, 99) if not draw.hard else draw.pick(((10, 99), (10, 999), (10, 999)))
-    if not draw.hard and draw.chance(0.4):
-        low, high = 1, 9
-    values = distinct(lambda: draw.names.number(low, high), count)
-    most = draw.chance(0.5)
-    right = values.index(max(values) if most else min(values))
-    marks = [option_mark(i) + (ANSWER if i == right else "") for i in range(count)]
-    digits = [str(value) for value in values]
-    ranks = [sorted(values, reverse=True).index(value) for value in values]
-    if draw.chance(0.25):
-        order = draw.sample(range(count), count)
-        state: State = draw.fill(
-            draw.pick(_LISTED), x=", ".join(f"{values[i]}{marks[i]}" for i in order)
-        )
-        question = draw.say(OPENINGS, _LARGEST if most else _SMALLEST)
-        asked = labels.MOST if most else labels.LEAST
-        made = Made("numbers", state, question, digits, right, digits=digits, asked=asked)
-        return _ranked(made, ranks)
-    kind = draw.pick(("host", "service", "service", "word", "person"))
-    names = draw.names.several(kind, count)
-    metric, key, unit, best, worst = draw.pick(_METRICS)
-    if draw.chance(0.25):
-        said = [
-            draw.say(_VALUE_IS[:5], m=metric, s=name, v=value, u=unit) + mark
-            for name, value, mark in zip(names, values, marks, strict=True)
-        ]
-        state = draw.arrange(said, timed=False)
-    else:
-        state = records(draw, names, key, _NAME_KEYS[kind], values, marks)
-    noun = {"host": "host", "service": "service", "word": "one", "person": "person"}[kind]
-    if draw.chance(0.4):
-        frames = tuple(f"Which {noun} {end}?" for end in ((best,) if most else (worst,)))
-        frames += tuple(f"Which of them {end}?" for end in ((best,) if most else (worst,)))
-        frames += tuple(f"Which {end}?" for end in ((best,) if most else (worst,)))
-        frames += tuple(f"Tell which one {end}." for end in ((best,) if most else (worst,)))
-        question = draw.say(OPENINGS, frames)
-    else:
-        question = draw.say(OPENINGS, _MOST if most else _LEAST, k=noun, m=metric)
-    style = draw.pick(_NAMED) if noun in ("host", "service") else draw.pick(_NAMED[:4])
-    options = [up(style.replace("{k}", noun)).replace("{x}", name) for name in names]
-    if style.startswith("{x}"):
-        options = [style.replace("{x}", name) for name in names]
-    asked = labels.MOST if most else labels.LEAST
-    made = Made("names", state, question, options, right, digits=digits, asked=asked)
-    return _ranked(made, ranks)
-
-
-_EVENTS = parts(
-    "the backup ran|the deploy started|the alert fired|the disk filled up|the node rebooted|the "
-    "cache was cleared|the job ended|the token expired|the link dropped|the queue drained|the user "
-    "logged in|the mail was sent|the import began|the leader changed|the report was printed|the "
-    "server was moved"
-)
-_DONE = ("started", "stopped", "failed", "restarted", "recovered", "crashed", "joined", "left")
-_FIRST = parts(
-    "What happened first?|Which event came first?|What was the first event?|Which came earliest?|"
-    "Which event happened first?|What came before the rest?|Which was the first?|What was earliest?|"
-    "Which event is the earliest?|What happened before all else?|What did it begin with?"
-)
-_LAST = parts(
-    "What happened last?|Which event came last?|What was the last event?|Which came latest?|Which "
-    "event happened last?|What came after the rest?|Which was the last?|What was latest?|Which event "
-    "is the latest?|What happened after all else?|What did it end with?"
-)
-_THEN = parts(
-    "then |after that |next |later |then later ||and then |afterwards |a little later |soon after "
-)
-_BEFORE = parts(
-    "{a} before {b}|before {b}, {a}|we saw that {a} before {b}|we know that {a} before {b}|{a}, and "
-    "later {b}|{a} earlier than {b}|first {a}, then {b}|it is known that {a} before {b}"
-)
-_AFTER_IT = parts(
-    "{b} after {a}|after {a}, {b}|we saw that {b} after {a}|we know that {b} after {a}|{b}, but "
-    "before that {a}|{b} later than {a}|it is known that {b} after {a}|{b} only after {a}"
-)
-_CLOCKED = parts("{t} {e}|{t}: {e}|{t} - {e}|at {t} {e}|{e} at {t}")
-
-
-def order(draw: Draw) -> Made:
-    """Which of some events came first or last."""
-    count = draw.options(5)
-    if draw.chance(0.6):
-        events = draw.sample(_EVENTS, count)
-    else:
-        events = [f"{x} {draw.pick(_DONE)}" for x in draw.names.several("service", count)]
-    first = draw.chance(0.5)
-    right = 0 if first else count - 1
-    marks = [option_mark(i) + (ANSWER if i == right else "") for i in range(count)]
-    digits = [str(i + 1) for i in range(count)]
-    form = draw.random.random()
-    if form < 0.4:
-        name = "told in order"
-        said = [
-            ("" if i == 0 else draw.pick(_THEN)) + event + marks[i]
-            for i, event in enumerate(events)
-        ]
-        state: State = ". ".join(up(one) for one in said) + "."
-        if draw.chance(0.3):
-            state = ", ".join(said)
-        elif draw.chance(0.3):
-            state = said
-    elif form < 0.6 and count == 2:
-        name = "before and after"
-        a, b = events[0] + marks[0], events[1] + marks[1]
-        said_once = draw.say(_BEFORE if draw.chance(0.5) else _AFTER_IT, a=a, b=b)
-        state = draw.arrange([said_once], timed=False)
-    else:
-        name = "clock times"
-        clocks = sorted(distinct(draw.names.clock, count))
-        digits = [clock.replace(":", "") for clock in clocks]
-        frame = draw.pick(_CLOCKED)
-        lines = [
-            frame.replace("{t}", clock).replace("{e}", event) + mark
-            for clock, event, mark in zip(clocks, events, marks, strict=True)
-        ]
-        draw.random.shuffle(lines)
-        state = draw.pick(("\n", ". ", "; ", ", ")).join(lines)
-        if draw.chance(0.3):
-            state = lines
-        elif draw.chance(0.25):
-            pairs = list(zip(clocks, events, marks, strict=True))
-            draw.random.shuffle(pairs)
-            rows: list[dict[str, Any]] = [{"time": t, "event": e + m} for t, e, m in pairs]
-            state = rows
-    stop = draw.pick(("", "."))
-    options = [up(event) + stop for event in events]
-    question = draw.say(OPENINGS, _FIRST if first else _LAST)
-    asked = labels.FIRST if first else labels.LAST
-    made = Made(name, state, question, options, right, digits=digits, asked=asked)
-    return _ranked(made, list(range(count)))

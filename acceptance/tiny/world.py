@@ -6,10 +6,20 @@ import json
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from acceptance.tiny import labels, lookups, polar, quantities, topics
+from acceptance.tiny import (
+    events,
+    extremes,
+    labels,
+    logs,
+    lookups,
+    polar,
+    quantities,
+    things,
+    topics,
+)
 from acceptance.tiny.claims import UNCLEAR
 from acceptance.tiny.draw import Draw, Redraw
-from acceptance.tiny.polar import Made
+from acceptance.tiny.made import Made
 from acceptance.tiny.rows import ANSWER, Hints, Row, option_mark, positions, unmark
 from semif_engine.prompt import EVIDENCE_START, render_qwen35
 
@@ -18,12 +28,12 @@ FAMILIES: Mapping[str, Callable[[Draw], Made]] = {
     "incident": polar.incident,
     "routing": topics.routing,
     "threshold": quantities.threshold,
-    "extreme": quantities.extreme,
+    "extreme": extremes.extreme,
     "sentiment": topics.sentiment,
-    "who": polar.who,
-    "order": quantities.order,
+    "who": things.who,
+    "order": events.order,
     "missing": polar.missing,
-    "log": topics.log,
+    "log": logs.log,
     "lookup": lookups.lookup,
     "reversed": polar.reversed_,
 }

@@ -13,7 +13,6 @@ import pytest
 from acceptance.tiny import world
 from acceptance.tiny.claims import NO, UNCLEAR, YES
 from acceptance.tiny.draw import Draw
-from acceptance.tiny.polar import DEEDS
 from acceptance.tiny.rows import (
     LEVELS,
     SPLITS,
@@ -25,6 +24,7 @@ from acceptance.tiny.rows import (
     split_of,
     unmark,
 )
+from acceptance.tiny.things import DEEDS
 from schemas.request import parse
 
 EACH = 30
