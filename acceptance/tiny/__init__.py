@@ -1,0 +1,1 @@
+"""A small model of our own that decides: its world, tokenizer, training and evaluation."""

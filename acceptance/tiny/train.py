@@ -1,0 +1,248 @@
+"""Training: a curriculum in steps, checkpoints, and going on after a stop where it stopped."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from acceptance.tiny import fast, losses, world
+from acceptance.tiny import model as models
+from acceptance.tiny.batches import Batch, Encoder, chunk
+from acceptance.tiny.muon import Muon
+from acceptance.tiny.rows import START
+from semif_engine.prompt import LETTERS
+
+CHECKPOINT = "training.pt"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Part of the curriculum: left when accuracy is reached, or after so many steps."""
+
+    levels: Mapping[str, float]
+    families: Mapping[str, float]
+    steps: int
+    enough: float = 1.0
+    size: float = 1.0
+    """Of a batch, as a share of the plan's."""
+
+
+def _all(**more: float) -> dict[str, float]:
+    return {family: more.get(family, 1.0) for family in world.FAMILIES}
+
+
+CURRICULUM = (
+    Stage({START: 1.0}, {"lookup": 1.0, "who": 0.1}, 3000, 0.85, size=0.6),
+    Stage({START: 0.55, "easy": 0.45}, _all(lookup=3.0, who=1.5), 3000, 0.85, size=0.8),
+    Stage(
+        {START: 0.15, "easy": 0.4, "hard": 0.45},
+        _all(lookup=3.0, who=2.0, extreme=2.0, threshold=2.0, reversed=1.5, missing=1.2),
+        10**9,
+    ),
+)
+"""Every family and every level stays in all stages after its first: what is left out is forgotten
+within a few hundred steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a training run is, all of it."""
+
+    seed: int = 1
+    steps: int = 6000
+    tokens: int = 3072
+    """Tokens in a batch, about."""
+    rows: int = 1536
+    """Rows made at a time."""
+    matrix_lr: float = 0.02
+    other_lr: float = 2e-3
+    warm: int = 100
+    decay: float = 0.35
+    """The part of the steps, at the end, over which the learning rate falls to nothing."""
+    shape: models.Shape = field(default_factory=lambda: models.SHIPPED)
+
+
+def learning_rate(plan: Plan, step: int) -> float:
+    """The factor at a step: up, level, down."""
+    left = (plan.steps - step) / (plan.decay * plan.steps)
+    return min(1.0, (step + 1) / plan.warm, max(0.0, left) + 1e-3)
+
+
+class Threads:
+    """One thread or two, whichever is faster just now: the other core may belong to somebody."""
+
+    def __init__(self, most: int) -> None:
+        self._cost = dict.fromkeys(range(1, most + 1), 0.0)
+        self.count = most
+        torch.set_num_threads(most)
+
+    def took(self, step: int, cost: float) -> None:
+        """Note what a step cost by token, and choose for the next one."""
+        kept = self._cost[self.count]
+        self._cost[self.count] = 0.8 * kept + 0.2 * cost if kept else cost
+        trying = step % 80 < 8
+        best = min(self._cost, key=lambda count: self._cost[count])
+        worst = max(self._cost, key=lambda count: self._cost[count])
+        wanted = worst if trying else best
+        if wanted != self.count:
+            self.count = wanted
+            torch.set_num_threads(wanted)
+
+
+class Training:
+    """A run: model, optimisers, and where in the data it is."""
+
+    def __init__(self, plan: Plan, tokenizer: Any, folder: Path) -> None:
+        self.plan, self.tokenizer, self.folder = plan, tokenizer, folder
+        self.encoder = Encoder(tokenizer)
+        self.slots = torch.tensor(tokenizer.convert_tokens_to_ids(list(LETTERS)))
+        vocabulary = math.ceil(len(tokenizer) / 32) * 32
+        self.model = models.new(plan.shape, vocabulary, tokenizer, plan.seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(plan.seed)
+            self.helpers = losses.Helpers(plan.shape.hidden)
+        matrices: list[torch.Tensor] = []
+        others: list[torch.Tensor] = list(self.helpers.parameters())
+        for name, parameter in self.model.named_parameters():
+            matrix = parameter.ndim == 2 and "embed" not in name and min(parameter.shape) > 8
+            (matrices if matrix else others).append(parameter)
+        self.matrix = Muon(matrices, plan.matrix_lr)
+        self.other = torch.optim.AdamW(others, plan.other_lr, betas=(0.9, 0.98), weight_decay=0.0)
+        self.parameters = matrices + others
+        self.step = self.stage = self.in_stage = self.chunk = self.taken = 0
+        self.accuracy = 0.0
+        self.seconds = 0.0
+        self.stopping = False
+        """Set from outside to end the run after the step in work."""
+
+    def resume(self) -> bool:
+        """Go on from the folder's checkpoint; False where there is none."""
+        file = self.folder / CHECKPOINT
+        if not file.is_file():
+            return False
+        kept = torch.load(file, weights_only=True)
+        self.model.load_state_dict(kept["model"])
+        self.helpers.load_state_dict(kept["helpers"])
+        self.matrix.load_state_dict(kept["matrix"])
+        self.other.load_state_dict(kept["other"])
+        for name, value in kept["place"].items():
+            setattr(self, name, value)
+        return True
+
+    def save(self) -> None:
+        """Write the checkpoint, never half of it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = ("step", "stage", "in_stage", "chunk", "taken", "accuracy", "seconds")
+        content = {
+            "model": self.model.state_dict(),
+            "helpers": self.helpers.state_dict(),
+            "matrix": self.matrix.state_dict(),
+            "other": self.other.state_dict(),
+            "place": {name: getattr(self, name) for name in place},
+            "plan": asdict(self.plan),
+        }
+        partial = self.folder / f"{CHECKPOINT}.part"
+        torch.save(content, partial)
+        partial.replace(self.folder / CHECKPOINT)
+
+    def _chunk(self, number: int, stage: int) -> list[Batch]:
+        now = CURRICULUM[stage]
+        seed = f"{self.plan.seed} {stage} {number}"
+        tokens = int(self.plan.tokens * now.size)
+        return chunk(self.encoder, seed, self.plan.rows, tokens, now.levels, now.families)
+
+    def _batches(self) -> Iterator[Batch]:
+        """Batches from where the run is; the next chunk is made while this one is used."""
+        with ThreadPoolExecutor(1) as pool:
+            stage, number = self.stage, self.chunk
+            coming = pool.submit(self._chunk, number, stage)
+            while True:
+                batches = coming.result()
+                coming = pool.submit(self._chunk, number + 1, stage)
+                while self.taken < len(batches) and self.stage == stage:
+                    self.taken += 1
+                    yield batches[self.taken - 1]
+                self.taken, number = 0, number + 1
+                if self.stage != stage:
+                    stage = self.stage
+                    coming = pool.submit(self._chunk, number, stage)
+                self.chunk = number
+
+    def one_step(self, batch: Batch) -> float:
+        """One step of both optimisers; the answer's part of the loss."""
+        factor = learning_rate(self.plan, self.step)
+        for optimiser, rate in (
+            (self.matrix, self.plan.matrix_lr),
+            (self.other, self.plan.other_lr),
+        ):
+            for group in optimiser.param_groups:
+                group["lr"] = rate * factor
+        passed = fast.forward(self.model, batch.ids, batch.last)
+        loss, answer = losses.total(
+            self.model, self.helpers, self.encoder, self.slots, batch, passed
+        )
+        loss.backward()  # type: ignore[no-untyped-call]
+        for parameter in self.parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
+        self.matrix.step()
+        self.other.step()
+        self.matrix.zero_grad()
+        self.other.zero_grad()
+        guessed = losses.letter_logits(passed.logits.detach(), self.slots, batch.count).argmax(-1)
+        right = float((guessed == batch.answer).float().mean())
+        self.accuracy = 0.98 * self.accuracy + 0.02 * right
+        self.step += 1
+        self.in_stage += 1
+        now = CURRICULUM[self.stage]
+        ready = self.in_stage > 100 and self.accuracy > now.enough
+        if self.stage < len(CURRICULUM) - 1 and (ready or self.in_stage >= now.steps):
+            self.stage, self.in_stage, self.accuracy = self.stage + 1, 0, 0.0
+            self.taken = 10**9  # the rest of the chunk is of the stage before
+        return float(answer.detach())
+
+    def run(
+        self,
+        until: int,
+        say: Callable[[str], None],
+        *,
+        save_every: float = 120.0,
+        look: Callable[[Training], str] | None = None,
+        look_every: float = 600.0,
+        threads: int = 1,
+    ) -> None:
+        """Train up to a step, saving and telling as it goes."""
+        said = saved = looked = time.monotonic()
+        lost: list[float] = []
+        batches = self._batches()
+        pace = Threads(threads)
+        while self.step < until and not self.stopping:
+            batch = next(batches)
+            started = time.monotonic()
+            lost.append(self.one_step(batch))
+            now = time.monotonic()
+            pace.took(self.step, (now - started) / batch.ids.numel())
+            self.seconds += now - started
+            if self.step % 100 == 0:
+                say(
+                    f"step {self.step}/{self.plan.steps} stage {self.stage} "
+                    f"loss {sum(lost) / len(lost):.3f} accuracy {self.accuracy:.3f} "
+                    f"{(now - said) / len(lost):.3f} s/step "
+                    f"{pace.count} threads {self.seconds / 60:.1f} min"
+                )
+                said, lost = now, []
+            if now - saved > save_every:
+                self.save()
+                saved = time.monotonic()
+            if look is not None and now - looked > look_every:
+                say(look(self))
+                looked = time.monotonic()
+        self.save()
