@@ -50,6 +50,10 @@ test: setup ## all tests but those that need the SemIf rows
 test-unit: setup ## the tests that need no broker
 	$(PYTEST) tests/unit
 
+.PHONY: test-tiny
+test-tiny: setup ## the making of a small model of our own (acceptance/tiny), which is not shipped yet
+	$(PYTEST) tests/tiny
+
 .PHONY: test-contract
 test-contract: setup ## the SemIf contract on SemIf's own rows: DATA=folder
 	SEMIF_CONTRACT_DATA="$(DATA)" $(BIN)/python -m pytest tests/contract
