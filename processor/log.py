@@ -101,7 +101,6 @@ def configure(level: str, form: str, repeats: int = 0) -> None:
         processors=[held_back, *shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_RepeatsFilter(held_back))
