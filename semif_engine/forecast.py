@@ -78,7 +78,7 @@ def forecast(
     The cap is the configured one, which no device here need have. Raises ModelError where the
     model is not supported, or the cap does not hold weights and one question.
     """
-    folder, content, source = _config(config)
+    folder, content, source = _config(config, device)
     if device not in ("cpu", "cuda"):
         raise ModelError(f"a plan is for cpu or cuda, not for {device!r}")
     if config.dtype != "auto":
@@ -145,11 +145,13 @@ def _copied_rows(twin: Twin, free: int, tokens: int) -> int:
     return rows
 
 
-def _config(config: EngineConfig) -> tuple[Path, dict[str, Any], str]:
+def _config(config: EngineConfig, device: str) -> tuple[Path, dict[str, Any], str]:
     """Folder, content and name of a config.json; the weights need not be there."""
     if config.model.endswith(".gguf"):
         file = Path(config.model).expanduser()
-        dtype = DTYPES.get(config.dtype, DTYPES["bfloat16"])
+        # What `run` would convert it to there, so that nothing is converted for the plan alone.
+        automatic = DTYPES["float32" if device == "cpu" else "bfloat16"]
+        dtype = DTYPES.get(config.dtype, automatic)
         found = gguf_file.find(file, config.revision, dtype, config.converted_dir)
         return found.folder, dict(found.config), found.source
     folder = Path(config.model).expanduser()

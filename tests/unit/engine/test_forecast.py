@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from acceptance.gpu_check import shape
 from processor.cli import app
 from processor.errors import SettingsError
 from processor.planning import Load, rate
@@ -21,25 +22,9 @@ GIB, MIB, KIB = 2**30, 2**20, 2**10
 
 def qwen35_4b(folder: Path) -> Path:
     """config.json of the shape of Qwen3.5-4B's text model; no weights, no tokenizer."""
-    from transformers import Qwen3_5TextConfig
-
-    Qwen3_5TextConfig(
-        vocab_size=248_320,
-        hidden_size=2560,
-        intermediate_size=9216,
-        num_hidden_layers=32,
-        num_attention_heads=16,
-        num_key_value_heads=4,
-        head_dim=256,
-        linear_num_key_heads=16,
-        linear_num_value_heads=32,
-        linear_key_head_dim=128,
-        linear_value_head_dim=128,
-        linear_conv_kernel_dim=4,
-        max_position_embeddings=262_144,
-        tie_word_embeddings=True,
-        dtype="bfloat16",
-    ).save_pretrained(folder)
+    config = shape(toy=False)
+    config.dtype = "bfloat16"
+    config.save_pretrained(folder)
     return folder
 
 
