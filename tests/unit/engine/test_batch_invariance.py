@@ -113,6 +113,7 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
+@pytest.mark.timeout(900)  # it computes all the time, and the machine may be shared
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_two_thousand_questions_answer_as_if_each_were_alone(
     strict: Callable[[str], Engine],
