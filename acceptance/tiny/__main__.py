@@ -20,7 +20,7 @@ _ALLOCATOR = {
     "MALLOC_MMAP_THRESHOLD_": str(2**33),
     "MALLOC_TRIM_THRESHOLD_": str(2**33),
     "MALLOC_TOP_PAD_": str(2**28),
-    "OMP_WAIT_POLICY": "PASSIVE",
+    "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
 }
 
@@ -65,7 +65,7 @@ def _arguments() -> argparse.Namespace:
                         default="shipped", help="a smaller model and a short run")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, help="length of the run; the default is the size's")
-    parser.add_argument("--threads", type=int, default=2, help="at most so many for torch")
+    parser.add_argument("--threads", type=int, default=2, help="cores to use")
     parser.add_argument("--each", type=int, default=200, help="rows a family and level in the card")
     parser.add_argument("--test", action="store_true", help="measure on the test set, once")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "tiny", help="checkpoints")

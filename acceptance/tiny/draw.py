@@ -74,7 +74,7 @@ class Draw:
         self.split = split
         self.hard = level == "hard"
         self.start = level == START
-        self.names = Names(random_, split, real=self.start)
+        self.names = Names(random_, split)
 
     def pick(self, items: Sequence[T]) -> T:
         """One of some."""

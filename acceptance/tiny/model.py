@@ -31,7 +31,8 @@ def new(shape: Shape, vocabulary: int, tokenizer: Any, seed: int) -> Any:
     """A fresh model.
 
     The gated delta rule forgets at once as transformers initialises it; here its memories begin
-    with spans from a few tokens to hundreds.
+    with spans from a few tokens to hundreds. Queries begin as the keys: from the first step on, a
+    place looks at what is like itself, which is half of a look-up.
     """
     from transformers import Qwen3_5ForCausalLM
     from transformers.models.qwen3_5.configuration_qwen3_5 import Qwen3_5TextConfig
@@ -65,8 +66,14 @@ def new(shape: Shape, vocabulary: int, tokenizer: Any, seed: int) -> Any:
             for layer in model.model.layers:
                 if hasattr(layer, "linear_attn"):
                     module = layer.linear_attn
+                    keys = module.num_k_heads * module.head_k_dim
+                    for weight in (module.in_proj_qkv.weight, module.conv1d.weight):
+                        weight[:keys] = weight[keys : 2 * keys]
                     count = module.dt_bias.numel()
                     step = torch.exp(torch.linspace(math.log(2e-3), math.log(0.2), count))
                     module.dt_bias.copy_(step + torch.log(-torch.expm1(-step)))
                     module.A_log.copy_(torch.empty(count).uniform_(1, 8).log())
+                else:
+                    asks = layer.self_attn.q_proj.weight.view(shape.heads, 2, size, -1)
+                    asks[:, 0] = layer.self_attn.k_proj.weight.view(shape.heads, size, -1)
     return model

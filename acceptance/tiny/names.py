@@ -220,19 +220,20 @@ def _cut(names: Sequence[str]) -> dict[str, Sequence[str]]:
 _POOLS = {"person": _cut(PEOPLE), "service": _cut(SERVICES), "zone": _cut(ZONES)}
 
 
+MADE_UP = 0.6
+"""The share of names that nobody bears: names are to be matched, not known."""
+
+
 class Names:
     """A source of names for one row; remembers what it gave away."""
 
-    def __init__(self, random_: random.Random, split: str, *, real: bool = False) -> None:
+    def __init__(self, random_: random.Random, split: str) -> None:
         self.random = random_
         self.split = split
-        self.made_up = 0.0 if real else 0.4
         self.used: list[str] = []
 
     def word(self) -> str:
-        """A made-up word; a service where there are none."""
-        if not self.made_up:
-            return self.service()
+        """A made-up word."""
         pick = self.random.choice
         while True:
             word = "".join(pick(_SYLLABLES) for _ in range(pick((2, 2, 3)))) + pick(_ENDS)
@@ -246,13 +247,13 @@ class Names:
 
     def person(self) -> str:
         """A person's name, real or made up."""
-        if self.random.random() >= self.made_up:
+        if self.random.random() >= MADE_UP:
             return self.gave(self.random.choice(_POOLS["person"][self.split]))
         return self.word().capitalize()
 
     def service(self) -> str:
         """A service's name, real or made up."""
-        if self.random.random() >= self.made_up:
+        if self.random.random() >= MADE_UP:
             return self.gave(self.random.choice(_POOLS["service"][self.split]))
         return self.word()
 

@@ -17,7 +17,7 @@ State: TypeAlias = str | dict[str, Any] | list[Any]
 SPLITS = ("train", "development", "test")
 LEVELS = ("easy", "hard")
 START = "start"
-"""A level for the first minutes of training: whole names and two options."""
+"""A level for the first minutes of training: pairs, and two options."""
 
 # Marks in the private use area, put into a state by a family and taken out before anybody sees
 # it: where the evidence for the question ends, and where that for an option ends. A mark in a key

@@ -19,7 +19,7 @@ from acceptance.tiny.train import Plan, Training
 
 PLANS = {
     "shipped": Plan(),
-    "small": Plan(steps=300, tokens=1536, rows=512, warm=50, shape=models.SMALL),
+    "small": Plan(steps=300, tokens=1024, rows=512, warm=50, shape=models.SMALL),
 }
 _SAMPLE = 240
 """Rows that are scored one at a time, for the engine's shared path and its faults."""

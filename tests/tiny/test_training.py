@@ -115,7 +115,7 @@ def test_training_lowers_the_loss(built: Any, tmp_path: Path) -> None:
     seen: list[float] = []
     batches = training._batches()
     for _ in range(40):
-        seen.append(training.one_step(next(batches)))
+        seen.append(training.one_step([next(batches)]))
     assert sum(seen[-5:]) < 0.7 * sum(seen[:5])
 
 
