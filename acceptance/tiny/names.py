@@ -220,6 +220,8 @@ def _cut(names: Sequence[str]) -> dict[str, Sequence[str]]:
 _POOLS = {"person": _cut(PEOPLE), "service": _cut(SERVICES), "zone": _cut(ZONES)}
 
 
+_REAL = frozenset(name.lower() for name in (*PEOPLE, *SERVICES))
+
 MADE_UP = 0.6
 """The share of names that nobody bears: names are to be matched, not known."""
 
@@ -237,7 +239,7 @@ class Names:
         pick = self.random.choice
         while True:
             word = "".join(pick(_SYLLABLES) for _ in range(pick((2, 2, 3)))) + pick(_ENDS)
-            if split_of(word) == self.split:
+            if word not in _REAL and split_of(word) == self.split:
                 return self.gave(word)
 
     def gave(self, name: str) -> str:
