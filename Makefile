@@ -10,6 +10,7 @@ ENV    := $(CACHE)/env-$(PINS)
 BIN    := .venv/bin
 BROKER ?= mock
 DATA   ?= ../shared/semif
+EACH   ?= 10
 # Most tests wait for a process to start or a broker to answer, so that four at a time halve the
 # time on two cores. A file stays together, for its fixtures; the slow ones come first.
 WORKERS ?= 4
@@ -51,8 +52,12 @@ test-unit: setup ## the tests that need no broker
 	$(PYTEST) tests/unit
 
 .PHONY: test-tiny
-test-tiny: setup ## the making of a small model of our own (acceptance/tiny), which is not shipped yet
+test-tiny: setup ## the making of the built-in model: rows, tokenizer, training, figures
 	$(PYTEST) tests/tiny
+
+.PHONY: card
+card: setup ## the built-in model's figures on development rows, EACH a family and level: build/card.md
+	$(BIN)/python -m acceptance.tiny card --each $(EACH) --to build/card.md
 
 .PHONY: test-contract
 test-contract: setup ## the SemIf contract on SemIf's own rows: DATA=folder

@@ -449,7 +449,7 @@ def demo(
         typer.Option(help="A broker to use. Default: a mock of one, inside this process."),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="A model to use. Default: SmolLM2-135M, from its package.")
+        str | None, typer.Option(help="A model to use. Default: a toy of our own.")
     ] = None,
 ) -> None:
     """The whole way once: a broker, a model, requests in, decisions out.

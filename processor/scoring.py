@@ -39,7 +39,7 @@ class Scorer:
     """One engine, for as many lines as there are. A context manager that ends the engine."""
 
     def __init__(self, settings: Settings, stop: Callable[[], bool]) -> None:
-        """`stop` is asked while waiting. Raises SettingsError where no model is named."""
+        """`stop` is asked while waiting."""
         self._settings = settings
         self._stop = stop
         self._worker = Worker(settings, Metrics(Status(), results_topic=""))

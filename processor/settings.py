@@ -24,6 +24,7 @@ from pydantic_settings import (
 
 from processor.errors import SettingsError
 from schemas.request import Limits
+from semif_engine.checkpoint import BUILTIN
 from semif_engine.types import EngineConfig
 
 _UNITS = {"": 1, "b": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
@@ -113,8 +114,11 @@ class Settings(BaseSettings):
     check_topics: bool = Field(True, description="Check topics and rights before the first fetch.")
 
     # Model and device
-    model: str | None = Field(
-        None, description="Hugging Face id, folder, or .gguf file of the model."
+    model: str = Field(
+        BUILTIN,
+        min_length=1,
+        description="Hugging Face id, folder, or .gguf file of the model; builtin: a toy, to try "
+        "things out with.",
     )
     revision: str | None = Field(
         None, description="40-hex commit of a Hugging Face model; else an expected sha256."
@@ -288,12 +292,7 @@ class Settings(BaseSettings):
         return f"{self.group}-{self.effective_slot}"
 
     def engine_config(self) -> EngineConfig:
-        """Raises SettingsError where no model is named."""
-        if self.model is None:
-            raise SettingsError(
-                "no model is named: give --model (a Hugging Face id with --revision, a folder, "
-                "or a .gguf file) or set SEMIF_MODEL"
-            )
+        """What the engine is started with."""
         return EngineConfig(
             model=self.model,
             revision=self.revision,

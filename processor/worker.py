@@ -21,6 +21,7 @@ from processor.grouping import Pending
 from processor.metrics import Metrics
 from processor.settings import Settings
 from schemas.errors import ErrorCode
+from semif_engine.checkpoint import BUILTIN
 from semif_engine.errors import EngineDied, EngineStartError
 from semif_engine.messages import Progress
 from semif_engine.process import EngineProcess
@@ -49,7 +50,6 @@ class Worker:
     """One engine process and the group it works on."""
 
     def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        """Raises SettingsError where no model is named."""
         self._settings = settings
         self._metrics = metrics
         self._engine = EngineProcess(settings.engine_config())
@@ -87,6 +87,11 @@ class Worker:
 
     def start(self) -> None:
         """Begin to start the engine; `wait` says when it is ready."""
+        if self._settings.model == BUILTIN and self.info is None:
+            log.warning(
+                "the model is a toy: right about deployments, tickets and other small things it "
+                "was made for, worthless beyond. Name a real one with --model or SEMIF_MODEL"
+            )
         self._starting = Deadline(self._settings.engine_start_seconds)
         self._engine.start()
 

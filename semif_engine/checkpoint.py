@@ -23,6 +23,10 @@ _INDEX = "model.safetensors.index.json"
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _MAX_HEADER = 100 * 2**20  # bytes; the safetensors format's own limit
 
+BUILTIN = "builtin"
+"""Names the toy model that comes with this package."""
+_BUILTIN_FOLDER = Path(__file__).parent / "builtin"
+
 READ_BLOCK = 2**22  # bytes read at a time when hashing
 
 
@@ -41,14 +45,19 @@ class Checkpoint:
     """Number of elements of each tensor, from the safetensors headers."""
 
 
+def local(model: str) -> Path:
+    """The path a model's name stands for, if it is no Hugging Face id."""
+    return _BUILTIN_FOLDER if model == BUILTIN else Path(model).expanduser()
+
+
 def find(model: str, revision: str | None, cache_dir: Path | None) -> Checkpoint:
-    """The checkpoint of a Hugging Face id or a folder.
+    """The checkpoint of a Hugging Face id, of a folder, or the built-in one.
 
     A Hugging Face id needs a 40-hex `revision` and is taken from the local cache only. A folder's
     revision is `weights_sha256`; where one is given it must match. Raises ModelError, saying what
     is missing, for anything less than a complete checkpoint that needs no code of its own.
     """
-    path = Path(model).expanduser()
+    path = local(model)
     if path.is_dir():
         checkpoint = read(path, path.resolve().name, "")
         actual = weights_sha256(path)

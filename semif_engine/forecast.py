@@ -154,7 +154,7 @@ def _config(config: EngineConfig, device: str) -> tuple[Path, dict[str, Any], st
         dtype = DTYPES.get(config.dtype, automatic)
         found = gguf_file.find(file, config.revision, dtype, config.converted_dir)
         return found.folder, dict(found.config), found.source
-    folder = Path(config.model).expanduser()
+    folder = checkpoints.local(config.model)
     source = folder.resolve().name
     if not folder.is_dir():
         folder = checkpoints.snapshot(config.model, config.revision, config.cache_dir)

@@ -20,7 +20,7 @@ class EngineConfig:
     """What an engine needs to start. Picklable: it is handed to the child process."""
 
     model: str
-    """Hugging Face id, folder, or path of a .gguf file."""
+    """Hugging Face id, folder, path of a .gguf file, or `checkpoint.BUILTIN`."""
     revision: str | None = None
     """40-hex commit for a Hugging Face id; otherwise an optional expected sha256."""
     device: str = "auto"

@@ -1,7 +1,7 @@
 """From nothing to the files of the built-in model: data, tokenizer, training, export, card.
 
-    nice -n 19 python -m acceptance.tiny                    # about two hours on one CPU core
-    python -m acceptance.tiny --small --out build/tiny      # a few minutes, development set, for CI
+    nice -n 19 python -m acceptance.tiny                    # about an hour on two CPU cores
+    python -m acceptance.tiny --small --work build/small --out build/small/model    # some minutes
 
 Progress goes to stdout. The run is kept under --work every two minutes and goes on from there when
 the command is given again; it may run in the background. The test set is looked at by --test alone.
@@ -46,7 +46,8 @@ def main() -> int:
         work.export_model(arguments.work, arguments.out, say)
     if arguments.what in ("card", "export", "all"):
         split = "test" if arguments.test else "development"
-        work.write_card(arguments.work, arguments.out, arguments.each, split, say)
+        to = arguments.to or arguments.out / "README.md"
+        work.write_card(arguments.out, to, arguments.each, split, say)
     return 0
 
 
@@ -69,6 +70,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--each", type=int, default=200, help="rows a family and level in the card")
     parser.add_argument("--test", action="store_true", help="measure on the test set, once")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "tiny", help="checkpoints")
+    parser.add_argument("--to", type=Path, help="the card's file; default: README.md in --out")
     parser.add_argument("--out", type=Path, default=ROOT / "semif_engine" / "builtin")
     return parser.parse_args()
 

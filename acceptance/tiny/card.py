@@ -14,7 +14,7 @@ FAMILY_BAR = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the card says of how the model was made."""
+    """How a model was made."""
 
     parameters: int
     vocabulary: int
@@ -22,10 +22,18 @@ class Run:
     hidden: int
     seed: int
     steps: int
-    minutes: float
+    minutes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What was measured on, and which weights."""
+
     split: str
     rows: int
     rows_each: int
+    weights: str
+    """Their sha256 (`semif_engine.checkpoint.weights_sha256`)."""
 
 
 def percent(share: Share) -> str:
@@ -41,7 +49,7 @@ def below(figures: Figures) -> list[str]:
     return sorted(poor, key=lambda name: hard[name].value)
 
 
-def card(run: Run, figures: Figures, second: str = "") -> str:
+def card(run: Run, data: Data, figures: Figures) -> str:
     """The text of README.md in the model's folder."""
     controls, dropped, cut = figures.controls, figures.dropped_state, figures.cut_prefix
     rows = [
@@ -77,15 +85,17 @@ twelve kinds of question, so that demonstrations and tests have real decisions w
 It has production's architecture (Qwen3.5's text model, layers {run.layers}, hidden size
 {run.hidden}) and reads the contract's prompt. **It is a toy.** It knows the phrasing of its
 generator (`acceptance/tiny/`) and guesses on any other text; its probabilities there mean nothing.
+It also mixes up times within one hour, which its rows seldom compare.
 For anything real, name a real model.
 
-Made by `python -m acceptance.tiny`: seed {run.seed}, {run.steps} steps, {run.minutes:.0f} minutes
+Made by `python -m acceptance.tiny`: seed {run.seed}, {run.steps} steps, {run.minutes} minutes
 on one to two CPU cores shared with other work. Vocabulary {run.vocabulary}, byte-level BPE,
-lossless. Weights in bfloat16; on a CPU they are loaded as float32.
+lossless. Weights in bfloat16; on a CPU they are loaded as float32. All figures here belong to the
+weights with sha256 `{data.weights}`.
 
-## Accuracy on the {run.split} set
+## Accuracy on the {data.split} set
 
-{run.rows} rows, {run.rows_each} a family and level. Per cent right, with 95 % intervals (Wilson).
+{data.rows} rows, {data.rows_each} a family and level. Per cent right, with 95 % intervals (Wilson).
 Easy rows have two or three options and nothing beside the point; hard ones two to six options,
 lines that do not matter, numbers up to three digits, states up to some 600 tokens.
 
@@ -127,4 +137,4 @@ attention to the evidence: of {dropped.intact.of} hard rows of these, {percent(d
 cent are right, {percent(dropped.broken)} where the prefix's recurrent state is dropped. Of
 {cut.intact.of} easy rows that the last word of their state settles, {percent(cut.intact)} per cent
 are right, {percent(cut.broken)} where the prefix is cut one token short.
-{second}"""
+"""

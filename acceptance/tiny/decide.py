@@ -35,10 +35,10 @@ def asked(row: Row) -> Asked:
 
 
 class Decider:
-    """A model folder loaded as any other, asked for many decisions."""
+    """A model loaded as any other, asked for many decisions."""
 
-    def __init__(self, folder: Path, dtype: str = "float32") -> None:
-        config = EngineConfig(model=str(folder), device="cpu", dtype=dtype)
+    def __init__(self, source: Path | str, dtype: str = "float32") -> None:
+        config = EngineConfig(model=str(source), device="cpu", dtype=dtype)
         self.device: Device = open_device(config)
         self.loaded: LoadedModel = model.load(config, self.device)
 

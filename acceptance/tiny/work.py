@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ from acceptance.tiny.decide import Decider
 from acceptance.tiny.export import export
 from acceptance.tiny.rows import LEVELS
 from acceptance.tiny.train import Plan, Training
+from semif_engine.checkpoint import weights_sha256
 
 PLANS = {
     "shipped": Plan(),
     "small": Plan(steps=300, tokens=1024, rows=512, warm=50, shape=models.SMALL),
 }
+_RUN = "run.json"
 _SAMPLE = 240
 """Rows that are scored one at a time, for the engine's shared path and its faults."""
 _SEEDS = {"development": 7, "test": 20_261}
@@ -51,7 +53,6 @@ def train_model(
         say(f"going on after step {training.step}")
     signal.signal(signal.SIGTERM, lambda number, frame: setattr(training, "stopping", True))
     training.run(plan.steps, say, look=quick.look, look_every=420.0, threads=threads)
-    (work / "run.json").write_text(json.dumps({"size": size}), encoding="utf-8")
     return training
 
 
@@ -69,22 +70,9 @@ def _resumed(work: Path) -> Training:
 
 
 def export_model(work: Path, out: Path, say: Say) -> None:
-    """Write the newest checkpoint to `out`."""
+    """Write the newest checkpoint to `out`, and how it was made."""
     training = _resumed(work)
     export(training.model, training.tokenizer, out)
-    size = sum(file.stat().st_size for file in out.iterdir())
-    say(f"{out.name}: step {training.step}, {size / 1e6:.1f} MB")
-
-
-def write_card(work: Path, out: Path, each: int, split: str, say: Say) -> figures.Figures:
-    """Measure what `out` holds on a split, and write its card."""
-    training = _resumed(work)
-    seed = _SEEDS[split]
-    rows = [row for level in LEVELS for row in world.rows(seed, split, level, each)]
-    tuning = world.rows(_TUNING_SEED, "development", LEVELS[1], each)
-    measured = figures.measure(
-        Decider(out), Decider(out, dtype="bfloat16"), rows, tuning, min(_SAMPLE, each * 4)
-    )
     run = cards.Run(
         parameters=sum(one.numel() for one in training.model.parameters()),
         vocabulary=len(training.tokenizer),
@@ -92,12 +80,25 @@ def write_card(work: Path, out: Path, each: int, split: str, say: Say) -> figure
         hidden=training.plan.shape.hidden,
         seed=training.plan.seed,
         steps=training.step,
-        minutes=training.seconds / 60,
-        split=split,
-        rows=len(rows),
-        rows_each=each,
+        minutes=round(training.seconds / 60),
     )
-    (out / "README.md").write_text(cards.card(run, measured), encoding="utf-8")
+    (out / _RUN).write_text(json.dumps(asdict(run), indent=1) + "\n", encoding="utf-8")
+    size = sum(file.stat().st_size for file in out.iterdir())
+    say(f"{out.name}: step {training.step}, {size / 1e6:.1f} MB")
+
+
+def write_card(out: Path, to: Path, each: int, split: str, say: Say) -> figures.Figures:
+    """Measure what `out` holds on a split, and write its card."""
+    run = cards.Run(**json.loads((out / _RUN).read_text(encoding="utf-8")))
+    seed = _SEEDS[split]
+    rows = [row for level in LEVELS for row in world.rows(seed, split, level, each)]
+    tuning = world.rows(_TUNING_SEED, "development", LEVELS[1], each)
+    measured = figures.measure(
+        Decider(out), Decider(out, dtype="bfloat16"), rows, tuning, min(_SAMPLE, each * 4)
+    )
+    data = cards.Data(split=split, rows=len(rows), rows_each=each, weights=weights_sha256(out))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    to.write_text(cards.card(run, data, measured), encoding="utf-8")
     for level in LEVELS:
         say(f"{split} {level}: {cards.percent(measured.accuracy[level, 'all'])} per cent")
     return measured

@@ -68,8 +68,8 @@ def test_the_cards_figures_are_those_of_its_rows(
     for level in LEVELS:
         hits = [hit for row, hit in zip(rows, again, strict=True) if row.level == level]
         assert measured.accuracy[level, "all"] == Share(sum(hits), len(hits))
-    run = cards.Run(1, 2, "LLLF", 32, 1, 4, 0.1, "development", len(rows), 2)
-    text = cards.card(run, measured)
+    run = cards.Run(1, 2, "LLLF", 32, 1, 4, 1)
+    text = cards.card(run, cards.Data("development", len(rows), 2, "ab" * 32), measured)
     for name in world.FAMILIES:
         assert f"| {name} | {cards.percent(measured.accuracy['easy', name])} |" in text
     assert "Accuracy on the development set" in text

@@ -40,7 +40,7 @@ def test_help_teaches_with_an_example(command: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["run"], "no model is named"),
+        (["run", "--model", ""], "model"),
         (["run", "--model", "x", "--cap", "lots"], "cap: must be a number of bytes"),
         (["run", "--model", "x", "--delivery", "never"], "delivery"),
         (["run", "--model", "x", "--kafka", "group.id=x"], "group.id"),

@@ -8,6 +8,7 @@ import pytest
 
 from processor import kafka_config, settings
 from processor.errors import SettingsError
+from semif_engine.checkpoint import BUILTIN
 
 SECRET = "hunter2-planted"
 
@@ -172,9 +173,10 @@ def test_the_slot(
     assert ("group.instance.id" in consumer) == named
 
 
-def test_no_model_is_an_error_that_says_what_to_do() -> None:
-    with pytest.raises(SettingsError, match="--model"):
-        settings.load().engine_config()
+def test_without_a_model_it_is_the_built_in_one() -> None:
+    assert settings.load().engine_config().model == BUILTIN
+    with pytest.raises(SettingsError, match="model: "):
+        settings.load(model="")
 
 
 def test_topics_must_differ() -> None:

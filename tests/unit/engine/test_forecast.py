@@ -143,7 +143,6 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, checkpoint: Callable[...
         (["--model", str(tmp_path)], "no config.json"),
         (["--model", str(checkpoint()), "--cap", "1KiB", "--device", "cpu"], "the weights take"),
         (["--model", str(checkpoint()), "--target", "5"], "--tokens-per-second"),
-        ([], "no model is named"),
     ):
         result = runner.invoke(app, ["plan", *arguments])
         assert isinstance(result.exception, SettingsError)

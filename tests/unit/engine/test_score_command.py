@@ -86,10 +86,7 @@ def test_a_clean_file_is_exit_code_0_and_states_are_shared(model: Path, tmp_path
     assert json.loads(group)["decisions"] == 6
 
 
-def test_no_model_and_no_file_are_one_sentence(model: Path) -> None:
-    done = subprocess.run(COMMAND, input="", capture_output=True, text=True, check=False)
-    assert done.returncode == ExitCode.USAGE
-    assert "no model is named" in done.stderr
+def test_a_missing_file_is_one_sentence(model: Path) -> None:
     done, _ = score(model, "", "--file", "no-such-file")
     assert done.returncode == ExitCode.USAGE
     assert "no-such-file cannot be read" in done.stderr
