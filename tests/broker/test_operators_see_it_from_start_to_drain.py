@@ -38,7 +38,7 @@ def series(url: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     }
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_an_operators_view(bootstrap: str, topics: Topics, group_id: str, tiny_model: Path) -> None:
     names = topics.create_set(partitions=1)
     requests = [single(f"r{n}", f"State {n % 7}. {SECRET}") for n in range(150)]
@@ -60,7 +60,7 @@ def test_an_operators_view(bootstrap: str, topics: Topics, group_id: str, tiny_m
         produce(bootstrap, names.requests, records)
         scrapes = [series(url) for _ in range(10)]
         assert all(one.keys() == at_start for one in scrapes)
-        wait_for_outcomes(running, bootstrap, names, asked_by(requests))
+        wait_for_outcomes(running, bootstrap, names, asked_by(requests), seconds=300)
         wait_for(
             "all published", lambda: series(url)["semif_buffered_records", ()] == 0, seconds=30
         )
