@@ -23,6 +23,8 @@ class Run:
     seed: int
     steps: int
     minutes: int
+    second: str = ""
+    """What a run of another seed showed, in sentences; written by hand into run.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,7 @@ def card(run: Run, data: Data, figures: Figures) -> str:
         if poor
         else f"No family is below {100 * FAMILY_BAR:.0f} % on the hard level."
     )
+    second = f"\n## A second seed\n\n{run.second}\n" if run.second else ""
     return f"""---
 license: mit
 library_name: transformers
@@ -137,4 +140,4 @@ attention to the evidence: of {dropped.intact.of} hard rows of these, {percent(d
 cent are right, {percent(dropped.broken)} where the prefix's recurrent state is dropped. Of
 {cut.intact.of} easy rows that the last word of their state settles, {percent(cut.intact)} per cent
 are right, {percent(cut.broken)} where the prefix is cut one token short.
-"""
+{second}"""
