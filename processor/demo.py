@@ -179,14 +179,15 @@ def _print_decisions(console: Console, sent: list[DemoRequest], results: list[Se
     hits = of = 0
     told: object = None
     for asked in _asked(sent):
+        of += 1
         content = found.get((asked.request, asked.decision))
         if content is None:
-            continue
+            continue  # its error is told further down
         if asked.state != told:
             told = asked.state
             console.print()
             console.print(Text(_shortened(asked.state), style="dim"))
-        hits, of = hits + (content["top"] == asked.right), of + 1
+        hits += content["top"] == asked.right
         spread = " ".join(
             f"{option}={probability:.2f}"
             for option, probability in zip(

@@ -110,6 +110,14 @@ def test_a_stopped_run_goes_on_as_if_nothing_had_been(built: Any, tmp_path: Path
         assert torch.equal(weight, second.model.state_dict()[name]), name
 
 
+def test_two_cores_train_what_one_does(built: Any, tmp_path: Path) -> None:
+    one, two = (Training(TOY, built, tmp_path / name) for name in ("one", "two"))
+    one.run(5, _quiet, threads=1)
+    two.run(5, _quiet, threads=2)
+    for name, weight in one.model.state_dict().items():
+        assert torch.equal(weight, two.model.state_dict()[name]), name
+
+
 def test_training_lowers_the_loss(built: Any, tmp_path: Path) -> None:
     training = Training(replace(TOY, steps=60), built, tmp_path)
     seen: list[float] = []
