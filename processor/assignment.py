@@ -64,12 +64,16 @@ class Assignment:
             else:
                 consumer.assign(starts)
             for one in starts:
-                self._tracker.assigned((one.topic, one.partition))
+                committed = one.offset if one.offset >= 0 else None
+                self._tracker.assigned((one.topic, one.partition), committed)
             # A partition that was paused when it went away comes back paused.
             consumer.resume(starts)
             self._assigned()
             self.joined = True
             log.info("partitions assigned", partitions=_names(partitions))
+            fresh = [one for one in starts if one.offset < 0]
+            if fresh:
+                log.info("no committed offset: from the beginning", partitions=_names(fresh))
         except Exception as error:  # noqa: BLE001  (see the module's first paragraph)
             self._kept = self._kept or error
 
@@ -88,6 +92,33 @@ class Assignment:
         self.joined = False
         self._rebalanced()
         self._gone("partitions lost", partitions)
+
+    def move(self, consumer: Any, home: Partition, offset: int) -> int:
+        """Read a partition on from `offset`, its position being gone; returns how many received
+        records were dropped. Outside of callbacks. Raises KafkaException.
+
+        What was received before is kept where `offset` lies behind it. Where the log was made
+        anew, the old records mean nothing in it, and a new epoch begins.
+        """
+        position = self._tracker.position(home)
+        dropped = 0
+        if position is not None and offset < position:
+            dropped = self._tracker.unpublished(home)
+            self._tracker.assigned(home)
+            self._removed()
+        self._tracker.reached(home, offset)
+        # The client refuses to seek in a partition that it has stopped to read.
+        if self._incremental:
+            consumer.incremental_unassign([TopicPartition(*home)])
+            consumer.incremental_assign([TopicPartition(*home, offset)])
+        else:
+            consumer.assign([self._next(one) for one in self._tracker.owned])
+        self._assigned()
+        return dropped
+
+    def _next(self, home: Partition) -> TopicPartition:
+        position = self._tracker.position(home)
+        return TopicPartition(*home, OFFSET_BEGINNING if position is None else position)
 
     def _gone(self, event: str, partitions: list[TopicPartition]) -> None:
         try:

@@ -183,6 +183,42 @@ PUBLISH_ABORTS = Metric(
     "Publications that were aborted and tried again.",
     "Steady: the log says why (`transaction aborted`).",
 )
+TRANSACTION_SECONDS = Metric(
+    "semif_transaction_open_seconds",
+    Kind.GAUGE,
+    "seconds",
+    "Age of this process's open transaction; 0 when there is none. While it is open, no "
+    "read_committed reader of the output topics gets past it.",
+    "Near the setting transaction_seconds: the broker is about to end it, and the process with "
+    "it. Look at the brokers; a longer limit only makes readers wait longer after a crash.",
+)
+LAG = Metric(
+    "semif_lag_records",
+    Kind.GAUGE,
+    "offsets",
+    "Offsets of the owned partitions that can be read and were not yet: last stable offset less "
+    "position. Markers and aborted records count until they are passed.",
+    "Grows: add processes, up to the number of partitions. Steady above 0 with "
+    "semif_requests_total flat: a partition is stuck.",
+)
+UNSTABLE = Metric(
+    "semif_unstable_records",
+    Kind.GAUGE,
+    "offsets",
+    "Offsets of the owned partitions behind open transactions of their producers: high watermark "
+    "less last stable offset. Nobody with read_committed can read them.",
+    "Grows: a producer holds a transaction open, or died in one; `kafka-transactions.sh "
+    "find-hanging` names it.",
+)
+LOST = Metric(
+    "semif_records_lost",
+    Kind.COUNTER,
+    "offsets",
+    "Offsets that were deleted before they were read, gaps counted; only with accept_loss, without "
+    "it the process ends instead.",
+    "Above 0: the retention of the request topic is shorter than its backlog. The log names "
+    "partition and offsets.",
+)
 MEMORY_CAP = Metric(
     "semif_memory_cap_bytes",
     Kind.GAUGE,
@@ -303,6 +339,10 @@ METRICS: Sequence[Metric] = (
     OLDEST,
     PUBLISH_SECONDS,
     PUBLISH_ABORTS,
+    TRANSACTION_SECONDS,
+    LAG,
+    UNSTABLE,
+    LOST,
     MEMORY_CAP,
     MEMORY_BASELINE,
     MEMORY_ALLOCATED,

@@ -83,6 +83,13 @@ def run(
         str | None, typer.Option(help="exactly_once, or at_least_once without transactions.")
     ] = None,
     slot: Annotated[int | None, typer.Option(help="Number of this process in its group.")] = None,
+    accept_loss: Annotated[
+        bool | None,
+        typer.Option(
+            "--accept-loss",
+            help="Go on where records were deleted before they were read; else exit code 8.",
+        ),
+    ] = None,
     check_topics: Annotated[
         bool | None,
         typer.Option("--check-topics/--no-check-topics", help="Check topics and rights first."),
@@ -134,6 +141,7 @@ def run(
                 "cap": cap,
                 "delivery": delivery,
                 "slot": slot,
+                "accept_loss": accept_loss or None,
                 "check_topics": check_topics,
                 "http_port": http_port,
                 "log_level": log_level,

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from processor import kafka_config
-from processor.errors import BrokerError, FencedError, RecordsLostError
+from processor.errors import BrokerError, FencedError
 from processor.settings import Settings
 
 log = structlog.get_logger()
@@ -16,7 +16,6 @@ _SECONDS = 10.0
 
 _INFORMATIONAL = frozenset(
     {
-        KafkaError._PARTITION_EOF,
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
@@ -24,7 +23,6 @@ _INFORMATIONAL = frozenset(
         KafkaError._MAX_POLL_EXCEEDED,  # on_lost has been called; the next poll rejoins
     }
 )
-_LOST = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE})
 _FENCED = frozenset(
     {
         KafkaError._FENCED,
@@ -35,16 +33,10 @@ _FENCED = frozenset(
 
 
 def judge(error: KafkaError, settings: Settings, member_id: str) -> None:
-    """Log what passes by itself; raise what does not.
+    """Log what passes by itself; raise what does not. (Positions that are gone: `lost`.)
 
-    Raises RecordsLostError, FencedError or BrokerError.
+    Raises FencedError or BrokerError.
     """
-    if error.code() in _LOST:
-        raise RecordsLostError(
-            "the position in a partition is gone: records were deleted before they were read "
-            "(retention or truncation). Nothing was skipped; find out what is missing before "
-            "the group's offsets are moved"
-        )
     # The client says no more than "fatal"; for a static member that is mostly fencing.
     if error.code() in _FENCED or (
         error.code() == KafkaError._FATAL

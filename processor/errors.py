@@ -42,6 +42,10 @@ class BrokerError(ProcessorError):
     exit_code = ExitCode.BROKER
 
 
+class TransactionExpiredError(BrokerError):
+    """The broker ended a transaction that was open for too long; the producer is of no more use."""
+
+
 class FencedError(ProcessorError):
     """Another process holds this one's transactional id or group instance id."""
 

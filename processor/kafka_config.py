@@ -81,7 +81,8 @@ def consumer(settings: Settings, *, error_cb: Callable[[Any], None]) -> dict[str
         # A lost position must stop us: "earliest" and "latest" would skip records silently.
         # The start of a partition without a committed offset is given in on_assign.
         "auto.offset.reset": "error",
-        "enable.partition.eof": False,
+        # The end of a partition says up to where there is nothing but markers.
+        "enable.partition.eof": True,
         # The prefetch is thrown away on pause; a small one costs little and bounds memory.
         "queued.max.messages.kbytes": max(16 * 2**10, 2 * settings.max_value_bytes // 2**10),
         "error_cb": error_cb,
@@ -91,6 +92,13 @@ def consumer(settings: Settings, *, error_cb: Callable[[Any], None]) -> dict[str
     if user.get("group.protocol") != "consumer":
         config["partition.assignment.strategy"] = "cooperative-sticky"
     return config | user
+
+
+def is_incremental(consumer_config: dict[str, Any]) -> bool:
+    """Whether the group gives and takes partitions one by one (KIP-429, KIP-848), or always all."""
+    return consumer_config.get("group.protocol") == "consumer" or "cooperative" in str(
+        consumer_config["partition.assignment.strategy"]
+    )
 
 
 def producer(settings: Settings) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing.connection
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -17,17 +16,18 @@ from typing import Any
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from processor import consumer_errors, kafka_config, publisher, records, topics
+from processor import consumer_errors, kafka_config, lost, records, topics
 from processor.assignment import Assignment
 from processor.deadline import Deadline
-from processor.errors import BrokerError, PublishAborted, SecondSignalError
+from processor.errors import BrokerError, RecordsLostError, SecondSignalError
 from processor.grouping import GroupBuffer, Pending
 from processor.health import HealthServer
+from processor.lag import EndsWatch
 from processor.metrics import Metrics
-from processor.offsets import Entry, Tracker
-from processor.outcomes import OutcomeWriter, Outgoing
+from processor.offsets import Tracker
+from processor.outcomes import OutcomeWriter
+from processor.publication import Publication
 from processor.records import Partition, Record
-from processor.retry import Retry
 from processor.settings import Settings
 from processor.signals import StopRequest
 from processor.status import Phase, Status
@@ -45,7 +45,6 @@ _FETCH = 500  # records taken from the client at once
 _BUSY_SECONDS = 0.005
 _IDLE_SECONDS = 0.2
 _START_SECONDS = 60.0
-_FLUSH_SECONDS = 5.0
 
 
 class Owner:
@@ -61,25 +60,25 @@ class Owner:
         self._metrics = Metrics(self.status, results_topic=settings.results_topic)
         self._health = HealthServer(settings, self.status, self._metrics)
         self._worker = Worker(settings, self._metrics)
-        self._publisher = publisher.make(settings)
+        self._publication = Publication(
+            settings,
+            self._tracker,
+            self._worker.gate,
+            self._metrics,
+            self.status,
+            lambda: self._outcomes,
+        )
+        self._ends = EndsWatch(settings)
         self._consumer: Consumer | None = None
         self._writer: OutcomeWriter | None = None
         self._paused = False
         self._fatal: KafkaError | None = None
-        self._retry = Retry(settings.publish_seconds)
-        self._suspects = publisher.Suspects()
+        self._lost: RecordsLostError | None = None
         self._closing = False
-        protocol = settings.kafka_consumer.get("group.protocol") or settings.kafka.get(
-            "group.protocol"
-        )
-        strategy = settings.kafka_consumer.get(
-            "partition.assignment.strategy"
-        ) or settings.kafka.get("partition.assignment.strategy")
-        cooperative = strategy is None or "cooperative" in strategy.get_secret_value()
+        self._consumer_config = kafka_config.consumer(settings, error_cb=self._on_error)
         self._assignment = Assignment(
             self._tracker,
-            incremental=cooperative
-            or (protocol is not None and protocol.get_secret_value() == "consumer"),
+            incremental=kafka_config.is_incremental(self._consumer_config),
             assigned=self._partitions_came,
             publish_finished=self._publish_before_revoke,
             removed=self._drop_stale,
@@ -90,9 +89,11 @@ class Owner:
         """Work until told to stop. Raises ProcessorError with its exit code."""
         try:
             self._start()
-            while not self._stop and self._consumer is not None:
-                self._turn(taking=True)
+            while not self._stop and self._lost is None and self._consumer is not None:
+                self._turn()
             self._drain()
+            if self._lost is not None:
+                raise self._lost
         except BaseException:
             self._worker.kill()
             raise
@@ -114,14 +115,12 @@ class Owner:
         self._worker.start()
         if self._settings.check_topics:
             topics.check(self._settings)
-        self._publisher.start(Deadline(_START_SECONDS))
+        self._publication.start(Deadline(_START_SECONDS))
         while not self._worker.wait(_IDLE_SECONDS):
             self._observe()
             if self._stop:
                 return
-        consumer = kafka_config.open_client(
-            Consumer, kafka_config.consumer(self._settings, error_cb=self._on_error)
-        )
+        consumer = kafka_config.open_client(Consumer, self._consumer_config)
         outputs = (
             self._settings.results_topic,
             self._settings.errors_topic,
@@ -139,17 +138,24 @@ class Owner:
         self.status.phase = Phase.RUNNING
 
     def _drain(self) -> None:
-        """Finish the group in work and publish; what only waits is read again by the next start."""
+        """Finish the group in work and publish; what only waits is read again by the next start.
+
+        After a loss there may be nothing to read again: then what waits is answered, too.
+        """
         self.status.phase = Phase.DRAINING
         if self._consumer is None:
             return
         log.info("stopping", in_work=len(self._worker.in_work), waiting=len(self._buffer))
         self._pause()
         deadline = Deadline(self._settings.drain_seconds)
-        while (self._worker.busy or self._publishable()) and not deadline.expired:
+        last_copies = self._lost is not None
+        while not deadline.expired:
+            waiting = last_copies and len(self._buffer) > 0
+            if not (waiting or self._worker.busy or self._publication.waiting):
+                return
             if self._stop.count > 1:
                 raise SecondSignalError("told twice to stop: the group in work was given up")
-            self._turn(taking=False)
+            self._turn(taking=False, submitting=last_copies)
 
     def _close(self) -> None:
         """Consumer, producer, engine, health port: each closed whatever the ones before raise."""
@@ -159,22 +165,23 @@ class Owner:
         with contextlib.ExitStack() as closing:
             closing.callback(self._health.stop)
             closing.callback(self._worker.close)
-            closing.callback(self._publisher.close, Deadline(_FLUSH_SECONDS))
+            closing.callback(self._publication.close)
             if self._consumer is not None:
                 closing.callback(self._consumer.close)
 
     # --- one turn
 
-    def _turn(self, *, taking: bool) -> None:
+    def _turn(self, *, taking: bool = True, submitting: bool = True) -> None:
         for message in self._consume():
             self._receive(message)
         self._assignment.raise_kept()
         self._check_fatal()
         if taking:
             self._press_back()
+        if submitting:
             self._submit()
         self._collect()
-        self._publish()
+        self._publication.publish(self._consumer)
         self._observe()
 
     def _observe(self) -> None:
@@ -187,6 +194,11 @@ class Owner:
         status.paused = self._paused
         status.buffered_records, status.buffered_bytes = tracker.records, tracker.bytes
         status.oldest_received = tracker.oldest_received
+        self._ends.look(tracker.owned)
+        status.lag_records = self._ends.ends.lag(
+            {home: tracker.position(home) for home in tracker.owned}
+        )
+        status.unstable_records = self._ends.ends.unstable(tracker.owned)
         self._metrics.gate(self._worker.gate.closed_seconds)
         status.turned()
 
@@ -213,12 +225,19 @@ class Owner:
 
     def _receive(self, message: Any) -> None:
         error = message.error()
-        if error is not None:
+        home = (message.topic(), message.partition())
+        epoch = self._tracker.epoch(home)
+        if error is not None and error.code() not in {KafkaError._PARTITION_EOF, *lost.CODES}:
             self._consumer_error(error)
             return
-        epoch = self._tracker.epoch((message.topic(), message.partition()))
         if epoch is None:
             return  # fetched before the partition went; its new owner reads it
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF:
+                self._tracker.reached(home, message.offset())
+            else:
+                self._position_is_gone(home, message.offset())
+            return
         record = records.from_message(message, epoch)
         self._tracker.received(record)
         self._metrics.received()
@@ -248,6 +267,8 @@ class Owner:
                     live.append(pending)
             if live:
                 self._worker.submit(live)
+                for pending in live:
+                    self._tracker.submitted(pending.record)
 
     def _collect(self) -> None:
         finished = self._worker.collect(0)
@@ -259,7 +280,7 @@ class Owner:
             )
             self._finish(pending.record, outcome)
         self._buffer.put_back(
-            [one for one in finished.put_back if self._tracker.is_current(one.record)]
+            [one for one in finished.put_back if self._tracker.put_back(one.record)]
         )
 
     def _fail(self, pending: Pending, error: DecisionError) -> None:
@@ -277,79 +298,36 @@ class Owner:
         assert self._writer is not None  # made before the first fetch
         return self._writer
 
-    # --- publication
-
-    def _publishable(self) -> bool:
-        return bool(self._tracker.batch(1, 1))
-
-    def _publish(self) -> None:
-        """One transaction, if anything is finished, the gate is open and no pause is due."""
-        if self._retry.due:
-            self._publish_batch(None, Deadline(self._settings.publish_seconds))
+    # --- partitions and errors
 
     def _publish_before_revoke(self, homes: Sequence[Partition]) -> None:
-        """What is finished of partitions about to go, within the budget of a revoke.
+        if not self._closing:
+            self._collect()  # what the engine has finished meanwhile
+            self._publication.publish_before_revoke(self._consumer, homes)
 
-        Only a poll cures some aborts, and there is none in here: the first one ends it.
-        """
-        if self._closing:
+    def _position_is_gone(self, home: Partition, position: int) -> None:
+        """Records were deleted before they were read: the end, or on from the log's beginning."""
+        if position < 0:  # the client was still asking where to begin
+            position = self._tracker.position(home) or 0
+        loss = lost.look(self._consumer, home, position)
+        if not self._settings.accept_loss:
+            self._lost = self._lost or RecordsLostError(
+                f"{loss}. Nothing was skipped. Find out what is missing; then `semif-kafka run "
+                "--accept-loss` goes on from the log's beginning"
+            )
+            log.error("position gone", partition=f"{home[0]}/{home[1]}", next_offset=position)
             return
-        deadline = Deadline(self._settings.revoke_seconds)
-        while not deadline.expired and self._publish_batch(homes, deadline):
-            pass
-
-    def _publish_batch(self, homes: Sequence[Partition] | None, deadline: Deadline) -> bool:
-        """Returns whether it got on: something is published, or smaller than before."""
-        if not self._worker.gate.is_open:
-            return False
-        batch = self._tracker.batch(
-            self._settings.publish_records, self._settings.publish_bytes, homes
+        dropped = self._assignment.move(self._consumer, home, loss.low)
+        self._metrics.records_lost(loss.missing + dropped)
+        log.error(
+            "records lost: going on from the log's beginning",
+            partition=f"{home[0]}/{home[1]}",
+            next_offset=position,
+            log_begins=loss.low,
+            log_ends=loss.high,
+            missing=loss.missing,
+            dropped=dropped,
         )
-        if not batch:
-            return False
-        started = time.monotonic()
-        records = len(batch.messages())
-        suspected = len(self._suspects)
-        try:
-            self._publisher.publish(batch, self._consumer, deadline, self._suspects)
-        except publisher.RecordsRefused as refusal:
-            self._metrics.aborted()
-            self._suspects.add(refusal.suspected)
-            for run in batch.entries.values():
-                for entry in run:
-                    self._shrink(entry, refusal.guilty)
-            self._retry.progress()
-            return True
-        except PublishAborted as aborted:
-            if len(self._suspects) < suspected:
-                self._retry.progress()
-            self._metrics.aborted()
-            self._retry.failed(str(aborted))
-            return False
-        self._retry.progress()
-        self._suspects = publisher.Suspects()
-        self._tracker.published(batch)
-        seconds = time.monotonic() - started
-        self._metrics.published(batch, seconds)
-        log.info("published", requests=batch.records, records=records, seconds=round(seconds, 4))
-        return True
-
-    def _shrink(self, entry: Entry, guilty: Sequence[Outgoing]) -> None:
-        refused = [one for one in entry.outcome or () if any(one is other for other in guilty)]
-        if not refused:
-            return
-        for one in refused:
-            self._suspects.discard(one)
-            if one.smallest:
-                raise BrokerError(
-                    f"topic {one.topic} refuses a record of {one.size} bytes that cannot be made "
-                    "smaller: raise its max.message.bytes (`semif-kafka topics check`)"
-                )
-        smaller = self._outcomes.too_large(entry.record, entry.outcome or (), refused)
-        self._tracker.done(entry.record, smaller)
-        log.warning("outcome refused by its topic", origin=entry.record.coordinates)
-
-    # --- partitions and errors
 
     def _partitions_came(self) -> None:
         # Not the new ones alone: those that stayed would be paused with nobody to resume them.

@@ -29,6 +29,8 @@ from processor.catalogue import (
     GROUP_PREFIX,
     GROUPS,
     HALVINGS,
+    LAG,
+    LOST,
     MEMORY_ALLOCATED,
     MEMORY_BASELINE,
     MEMORY_CAP,
@@ -46,6 +48,8 @@ from processor.catalogue import (
     REQUESTS,
     SAVED,
     STAGE_SECONDS,
+    TRANSACTION_SECONDS,
+    UNSTABLE,
     Kind,
     Loss,
     Metric,
@@ -70,6 +74,9 @@ class Metrics:
             BUFFERED_RECORDS.name: lambda: status.buffered_records,
             BUFFERED_BYTES.name: lambda: status.buffered_bytes,
             OLDEST.name: lambda: status.oldest_seconds,
+            TRANSACTION_SECONDS.name: lambda: status.transaction_seconds,
+            LAG.name: lambda: status.lag_records,
+            UNSTABLE.name: lambda: status.unstable_records,
             ENGINE_UP.name: lambda: status.engine_up,
             ASSIGNED.name: lambda: len(status.assigned),
             PAUSED.name: lambda: len(status.assigned) if status.paused else 0,
@@ -98,7 +105,8 @@ class Metrics:
             elif message.topic == self._results_topic:
                 self._count(DECISIONS, 1, "result")
         self._count(PUBLISHED, batch.records)
-        self._observe(PUBLISH_SECONDS, seconds)
+        if batch.records:
+            self._observe(PUBLISH_SECONDS, seconds)
 
     def aborted(self) -> None:
         """A publication came to nothing and is tried again."""
@@ -120,6 +128,10 @@ class Metrics:
         self._count(HALVINGS, facts.halvings)
         for stage, seconds in facts.seconds.items():
             self._observe(STAGE_SECONDS, seconds, stage)
+
+    def records_lost(self, offsets: int) -> None:
+        """Offsets were deleted before they were read, and the process went on."""
+        self._count(LOST, offsets)
 
     def lost(self, reason: Loss) -> None:
         """An engine is replaced."""

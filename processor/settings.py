@@ -53,6 +53,7 @@ RESERVED_PROPERTIES = frozenset(
         "transactional.id",
         "enable.auto.commit",
         "enable.auto.offset.store",
+        "enable.partition.eof",
         "auto.offset.reset",
         "isolation.level",
         "enable.idempotence",
@@ -92,6 +93,11 @@ class Settings(BaseSettings):
     )
     delivery: Literal["exactly_once", "at_least_once"] = Field(
         "exactly_once", description="at_least_once is for brokers without transactions."
+    )
+    accept_loss: bool = Field(
+        False,
+        description="Go on at the log's beginning where records were deleted before they were "
+        "read, and count them; else the process ends with exit code 8.",
     )
     slot: Annotated[int, Field(ge=0)] | None = Field(
         None,

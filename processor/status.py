@@ -40,6 +40,12 @@ class Status:
         self.buffered_bytes = 0
         self.oldest_received: float | None = None
         """When the oldest unpublished record was read, by the monotonic clock."""
+        self.transaction_began: float | None = None
+        """When the transaction that is open now was begun, by the monotonic clock."""
+        self.lag_records = 0
+        """Of the owned partitions together: last stable offset less position."""
+        self.unstable_records = 0
+        """High watermark less last stable offset: behind open transactions of producers."""
         self._turned = time.monotonic()
 
     def turned(self) -> None:
@@ -55,6 +61,12 @@ class Status:
         """Age of the oldest unpublished record; 0 when there is none."""
         oldest = self.oldest_received
         return 0.0 if oldest is None else max(0.0, time.monotonic() - oldest)
+
+    @property
+    def transaction_seconds(self) -> float:
+        """Age of the open transaction; 0 when there is none."""
+        began = self.transaction_began
+        return 0.0 if began is None else max(0.0, time.monotonic() - began)
 
     @property
     def not_ready(self) -> str | None:

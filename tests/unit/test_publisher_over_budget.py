@@ -10,9 +10,11 @@ from confluent_kafka import KafkaException
 
 from processor import kafka_config, settings
 from processor.deadline import Deadline
+from processor.deliveries import Suspects
 from processor.errors import BrokerError, PublishAborted
 from processor.offsets import Batch
-from processor.publisher import Suspects, TransactionalPublisher
+from processor.status import Status
+from processor.transactions import TransactionalPublisher
 
 
 class TryAgain:
@@ -70,7 +72,7 @@ def test_over_budget(
 ) -> None:
     producer = FakeProducer(refused)
     monkeypatch.setattr(kafka_config, "open_client", lambda *_: producer)
-    publisher = TransactionalPublisher(settings.load())
+    publisher = TransactionalPublisher(settings.load(), Status())
     with pytest.raises(raised, match="time"):
         publisher.publish(Batch(), FakeConsumer(), Deadline(0.1), Suspects())
     assert producer.calls.count(refused) > 1, "it was tried again while there was time"
