@@ -121,6 +121,10 @@ def producer(settings: Settings) -> dict[str, Any]:
             # default of 100, 5.5 ms with 2. The maximum serves real trouble.
             "retry.backoff.ms": 2,
             "retry.backoff.max.ms": 1000,
+            # Once all brokers were away, the client forgets them and asks the bootstrap servers
+            # anew; offsets that are then sent wait for ever for the coordinator it has forgotten
+            # (librdkafka issue 5511). Without it, it tries the brokers it knows.
+            "metadata.recovery.strategy": "none",
         }
     else:
         config |= {

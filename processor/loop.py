@@ -32,6 +32,7 @@ from processor.settings import Settings
 from processor.signals import StopRequest
 from processor.status import Phase, Status
 from processor.version import VERSION
+from processor.watchdog import Watchdog
 from processor.worker import Worker
 from schemas import headers as h
 from schemas.errors import ErrorCode
@@ -59,6 +60,7 @@ class Owner:
         self.status = Status()
         self._metrics = Metrics(self.status, results_topic=settings.results_topic)
         self._health = HealthServer(settings, self.status, self._metrics)
+        self._watchdog = Watchdog(settings, self.status)
         self._worker = Worker(settings, self._metrics)
         self._publication = Publication(
             settings,
@@ -112,10 +114,10 @@ class Owner:
             bootstrap=self._settings.bootstrap,
         )
         self._health.start()
+        self._watchdog.start()
         self._worker.start()
         if self._settings.check_topics:
             topics.check(self._settings)
-        self._publication.start(Deadline(_START_SECONDS))
         while not self._worker.wait(_IDLE_SECONDS):
             self._observe()
             if self._stop:
@@ -126,6 +128,9 @@ class Owner:
             self._settings.errors_topic,
             self._settings.deadletters_topic,
         )
+        # As late as can be, but before the group: of two processes on one slot the later takes both
+        # places, and the earlier ends. With minutes between, each could take one.
+        self._publication.start(Deadline(_START_SECONDS))
         counts = {name: topics.partitions(consumer, name) for name in outputs}
         self._writer = OutcomeWriter(self._settings, counts, VERSION)
         consumer.subscribe(
@@ -163,6 +168,7 @@ class Owner:
         self._closing = True
         self.status.phase = Phase.DRAINING
         with contextlib.ExitStack() as closing:
+            closing.callback(self._watchdog.stop)
             closing.callback(self._health.stop)
             closing.callback(self._worker.close)
             closing.callback(self._publication.close)

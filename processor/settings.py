@@ -220,7 +220,10 @@ class Settings(BaseSettings):
         9464, description="Its number; 0: any that is free, which the log says; off: none."
     )
     stall_seconds: float = Field(
-        120.0, gt=0, description="/livez fails when the owner loop has not come round for so long."
+        120.0,
+        gt=0,
+        description="/livez fails when the owner loop has not come round for so long; the process "
+        "ends with exit code 6 when it has not for that and twice publish_seconds.",
     )
 
     # Output

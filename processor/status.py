@@ -46,10 +46,13 @@ class Status:
         """Of the owned partitions together: last stable offset less position."""
         self.unstable_records = 0
         """High watermark less last stable offset: behind open transactions of producers."""
+        self.turns = 0
+        """How often the owner loop has come round."""
         self._turned = time.monotonic()
 
     def turned(self) -> None:
         """The owner loop has come round."""
+        self.turns += 1
         self._turned = time.monotonic()
 
     @property

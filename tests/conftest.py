@@ -13,6 +13,10 @@ from tests.support.planted import pytest_runtest_makereport
 __all__ = ["pytest_runtest_makereport"]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "faults: slow, of `make test-faults` and not `make test`")
+
+
 @pytest.fixture(autouse=True)
 def log_as_it_was() -> Iterator[None]:
     """A command run inside a test sets logging up for the stderr of its runner, which is closed
