@@ -45,7 +45,11 @@ endif
 
 .PHONY: test
 test: setup ## all tests but those that need the SemIf rows
-	$(PYTEST) tests/broker tests/unit
+	$(PYTEST) -m "not faults" tests/broker tests/unit
+
+.PHONY: test-faults
+test-faults: setup ## offsets, rebalances and transactions under faults, on real brokers
+	$(PYTEST) -m faults tests/broker
 
 .PHONY: test-unit
 test-unit: setup ## the tests that need no broker

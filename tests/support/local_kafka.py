@@ -13,6 +13,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -41,6 +42,12 @@ ONE_NODE = {
     # Groups form at once, and a transaction past its timeout is ended within a second.
     "group.initial.rebalance.delay.ms": "0",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+    # A member that is silent for so long is out; for groups of the new protocol (KIP-848) that is
+    # the broker's to say.
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "500",
+    "group.consumer.min.heartbeat.interval.ms": "500",
     # After a kill -9 the controller refuses the node until its old session is over: 9 s.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
@@ -59,6 +66,18 @@ _LOG4J = """\
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A node's place in a cluster of several: each is broker and controller."""
+
+    number: int
+    """From 1."""
+    voters: str
+    """All controllers, as in controller.quorum.voters."""
+    controller_port: Port
+    cluster_id: str
+
+
 class BrokerFailed(Exception):
     """The broker did not start, or is not in a state for what was asked. Has the log's tail."""
 
@@ -70,8 +89,14 @@ class LocalKafka:
     Start it from a thread that outlives it: the kernel kills it when that thread ends.
     """
 
-    def __init__(self, properties: Mapping[str, str] | None = None, *, heap: str = "512m") -> None:
-        """`properties` go on top of the broker's. Starts nothing yet.
+    def __init__(
+        self,
+        properties: Mapping[str, str] | None = None,
+        *,
+        heap: str = "512m",
+        seat: Seat | None = None,
+    ) -> None:
+        """`properties` go on top of the broker's; `seat`: see `local_cluster`. Starts nothing yet.
 
         Raises kafka_jars.ToolMissing without Java or Maven, kafka_jars.JarsUnavailable where
         the jars cannot be fetched, ports.NoFreePort.
@@ -80,7 +105,9 @@ class LocalKafka:
         self._jars = kafka_jars.fetch()
         self._heap = heap
         self._process: subprocess.Popen[bytes] | None = None
-        self._port, self._controller_port = Port(), Port()
+        self._seat = seat
+        self._port = Port()
+        self._controller_port = Port() if seat is None else seat.controller_port
         self._scratch = Scratch("local-kafka")
         self.folder = self._scratch.path
         self.log_file = self.folder / "broker.log"
@@ -97,6 +124,16 @@ class LocalKafka:
         """
         if self.running:
             return self
+        self.spawn()
+        try:
+            self._wait_for_metadata()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def spawn(self) -> None:
+        """Start it and wait for nothing: a node of a cluster answers when most of them run."""
         try:
             if not (self.folder / "data").exists():
                 self._format()
@@ -107,11 +144,9 @@ class LocalKafka:
                     own_group=True,
                     output=log,
                 )
-            self._wait_for_metadata()
         except BaseException:
             self.kill()
             raise
-        return self
 
     def stop(self) -> None:
         """Stop it in order (SIGTERM; SIGKILL after 20 s). Data and ports stay."""
@@ -199,8 +234,7 @@ class LocalKafka:
         controller = f"127.0.0.1:{self._controller_port.number}"
         values = {
             "process.roles": "broker,controller",
-            "node.id": "1",
-            "controller.quorum.bootstrap.servers": controller,
+            "node.id": "1" if self._seat is None else str(self._seat.number),
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.listener.names": "CONTROLLER",
@@ -209,6 +243,10 @@ class LocalKafka:
             **ONE_NODE,
             **properties,
         }
+        if self._seat is None:
+            values["controller.quorum.bootstrap.servers"] = controller
+        else:
+            values["controller.quorum.voters"] = self._seat.voters
         lines = [f"{name}={value}\n" for name, value in values.items()]
         self._configuration.write_text("".join(lines), encoding="utf-8")
         (self.folder / "log4j2.xml").write_text(_LOG4J, encoding="utf-8")
@@ -227,13 +265,14 @@ class LocalKafka:
         ]
 
     def _format(self) -> None:
-        # As Kafka's own random-uuid, which refuses a leading dash: it would read as a flag.
-        cluster = "a" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
+        seat = self._seat
+        cluster = new_cluster_id() if seat is None else seat.cluster_id
+        alone = ("--standalone",) if seat is None else ()
         with self.log_file.open("ab") as log:
             formatting = start_tied(
                 self._command(
                     "kafka.tools.StorageTool",
-                    *("format", "--standalone", "-t", cluster, "-c", str(self._configuration)),
+                    *("format", *alone, "-t", cluster, "-c", str(self._configuration)),
                 ),
                 death_signal=signal.SIGKILL,
                 own_group=True,
@@ -268,6 +307,11 @@ class LocalKafka:
     def _signal(self, number: signal.Signals) -> None:
         if self.running:
             os.kill(self.pid, number)
+
+
+def new_cluster_id() -> str:
+    """As Kafka's own random-uuid, which refuses a leading dash: it would read as a flag."""
+    return "a" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode("ascii")[1:22]
 
 
 def _knows_itself(bootstrap: str) -> bool:

@@ -33,8 +33,9 @@ class TopicSet:
 class Topics:
     """Creates topics on one broker and deletes what it created."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, replication: int = 1) -> None:
         self.bootstrap = bootstrap
+        self._replication = replication
         self._admin = AdminClient({"bootstrap.servers": bootstrap})
         self._created: list[str] = []
 
@@ -46,7 +47,14 @@ class Topics:
         Raises KafkaException where the broker refuses.
         """
         topic = f"{name}-{uuid.uuid4().hex[:12]}"
-        self._create(NewTopic(topic, partitions, replication_factor=1, config=dict(config or {})))
+        self._create(
+            NewTopic(
+                topic,
+                partitions,
+                replication_factor=self._replication,
+                config=dict(config or {}),
+            )
+        )
         return topic
 
     def create_set(
@@ -72,7 +80,7 @@ class Topics:
                 NewTopic(
                     topic,
                     partitions,
-                    replication_factor=1,
+                    replication_factor=self._replication,
                     config={**own.get(role, {}), **given.get(role, {})},
                 )
                 for role, topic in names.items()
