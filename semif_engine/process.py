@@ -251,8 +251,9 @@ class EngineProcess:
 
 
 def _send(connection: Connection, data: bytes) -> None:
-    # Failing to write means that the child has ended or was replaced: `poll` says so.
-    with contextlib.suppress(OSError):
+    # Failing to write means that the child has ended or was replaced: `poll` says so. A pipe that
+    # is closed between the connection's own check and its write has no handle: TypeError.
+    with contextlib.suppress(OSError, TypeError):
         connection.send_bytes(data)
 
 

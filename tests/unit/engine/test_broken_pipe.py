@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from semif_engine.errors import EngineDied
-from semif_engine.process import EngineProcess
+from semif_engine.process import EngineProcess, _send
 from semif_engine.types import EngineConfig
 
 
@@ -23,3 +23,11 @@ def test_an_outcome_cut_short_is_a_death() -> None:
     theirs.close()
     with pytest.raises(EngineDied):
         engine._receive(1.0)
+
+
+def test_a_pipe_closed_while_a_group_is_sent_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sender's thread has looked at the pipe, then the engine is replaced, then it writes."""
+    ours, _theirs = multiprocessing.Pipe()
+    monkeypatch.setattr(ours, "_check_closed", ours.close, raising=True)
+    _send(ours, b"group")
+    assert ours.closed
