@@ -191,7 +191,10 @@ class Settings(BaseSettings):
         15.0, ge=1, description="Broker's time limit for an open transaction."
     )
     revoke_seconds: float = Field(
-        10.0, gt=0, description="Time to publish finished work when partitions are taken away."
+        10.0,
+        gt=0,
+        description="Time to publish finished work when partitions are taken away. A call to the "
+        "broker that has begun by then may take transaction_seconds more, and its abort 5 s.",
     )
     drain_seconds: float = Field(
         25.0, ge=0, description="Time to finish the group in work when told to stop."

@@ -7,23 +7,15 @@ lost is not committed.
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from tests.support.answers import outcomes
-from tests.support.claims import SHORT_SESSION, committed_is_the_end
+from tests.support.claims import PROTOCOLS, committed_is_the_end, sleep_through
 from tests.support.kafka_io import Outgoing, committed, produce
 from tests.support.topics import Topics
 from tests.support.turned_by_hand import turned_by_hand
 
 pytestmark = pytest.mark.faults
-
-PROTOCOLS = {
-    "classic": SHORT_SESSION,
-    "eager": SHORT_SESSION | {"partition.assignment.strategy": "range"},
-    "kip848": {"group.protocol": "consumer"},
-}
 
 
 @pytest.mark.timeout(120)
@@ -47,7 +39,7 @@ def test_it_rejoins(
         hand.turn_until("all received", lambda: hand.tracker.records == 20)
         epochs = {home: hand.tracker.epoch(home) for home in hand.tracker.owned}
         hand.gate.is_open = True
-        time.sleep(9)
+        sleep_through(9)
         hand.turn_until(
             "it owns them anew",
             lambda: (

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.claims import (
-    SHORT_SESSION,
+    PROTOCOLS,
     events,
     load,
     request,
@@ -26,16 +26,11 @@ from tests.support.kafka_io import produce
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.topics import Topics
 
-PROTOCOLS = {
-    "classic": SHORT_SESSION,
-    "kip848": {"group.protocol": "consumer"},
-}
-
 pytestmark = pytest.mark.faults
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", ["cooperative", "kip848"])
 def test_a_zombie(
     bootstrap: str, topics: Topics, group_id: str, tiny_model: Path, protocol: str
 ) -> None:

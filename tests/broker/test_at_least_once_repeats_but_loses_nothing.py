@@ -6,6 +6,7 @@ Case 5: a commit that hangs while nobody answers.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,6 @@ pytestmark = pytest.mark.faults
 def test_at_least_once(
     local_kafka: LocalKafka, local_topics: Topics, group_id: str, tiny_model: Path
 ) -> None:
-    import json
-
     bootstrap = local_kafka.bootstrap
     names = local_topics.create_set(partitions=3)
     with processor(

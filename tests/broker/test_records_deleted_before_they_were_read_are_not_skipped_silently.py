@@ -14,7 +14,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.support.answers import outcomes, wait_for_outcomes
-from tests.support.claims import committed_is_the_end, events, request
+from tests.support.claims import PROTOCOLS, committed_is_the_end, events, request
 from tests.support.http import get
 from tests.support.kafka_io import committed, produce, wait_for
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
@@ -83,9 +83,17 @@ def test_deleted_while_nobody_read(
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("accept_loss", [False, True])
+@pytest.mark.parametrize(
+    ("accept_loss", "protocol"),
+    [(False, "cooperative"), (True, "cooperative"), (True, "eager"), (True, "kip848")],
+)
 def test_overtaken_while_it_reads(
-    bootstrap: str, topics: Topics, group_id: str, tiny_model: Path, accept_loss: bool
+    bootstrap: str,
+    topics: Topics,
+    group_id: str,
+    tiny_model: Path,
+    accept_loss: bool,
+    protocol: str,
 ) -> None:
     """What it had received is the last copy, and is answered before the end."""
     names = topics.create_set(partitions=ONE)
@@ -96,6 +104,7 @@ def test_overtaken_while_it_reads(
         tiny_model,
         accept_loss=accept_loss,
         buffer_records=8,
+        kafka_consumer=PROTOCOLS[protocol],
         log_level="debug",
     ) as running:
         engine = running.wait_for("engine ready", READY_SECONDS)["pid"]

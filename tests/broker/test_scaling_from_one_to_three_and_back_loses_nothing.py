@@ -12,15 +12,9 @@ from pathlib import Path
 import pytest
 
 from processor.running import RunningProcessor
-from tests.support.claims import SHORT_SESSION, events, load, settle, wait_for_event_after
+from tests.support.claims import PROTOCOLS, events, load, settle, wait_for_event_after
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.topics import Topics
-
-PROTOCOLS = {
-    "cooperative": SHORT_SESSION,
-    "eager": SHORT_SESSION | {"partition.assignment.strategy": "range"},
-    "kip848": {"group.protocol": "consumer"},
-}
 
 pytestmark = pytest.mark.faults
 

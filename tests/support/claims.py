@@ -18,6 +18,13 @@ from tests.support.topics import TopicSet
 
 # A member that is silent for six seconds is out: the least that a broker allows.
 SHORT_SESSION = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
+# Consumer properties of each way to rebalance: KIP-429, the older one, KIP-848 (whose session is
+# the broker's to set).
+PROTOCOLS = {
+    "cooperative": SHORT_SESSION,
+    "eager": SHORT_SESSION | {"partition.assignment.strategy": "range"},
+    "kip848": {"group.protocol": "consumer"},
+}
 _DELIVERY_SECONDS = 120.0
 
 

@@ -87,14 +87,6 @@ class MockCluster:
             )
         )
 
-    def down(self, broker: int = 1) -> None:
-        """Close a broker's connections and refuse new ones."""
-        self._must(self._lib.rd_kafka_mock_broker_set_down(self._cluster, broker))
-
-    def up(self, broker: int = 1) -> None:
-        """Let a broker answer again."""
-        self._must(self._lib.rd_kafka_mock_broker_set_up(self._cluster, broker))
-
     def before_close(self, act: Callable[[], None]) -> None:
         """Close a client first: one that outlives its broker asks for it for ever."""
         self._closing.callback(act)
@@ -146,8 +138,6 @@ def _library() -> ctypes.CDLL:
         "rd_kafka_mock_broker_push_request_error_rtts": (number, None),
         "rd_kafka_mock_clear_request_errors": (None, [pointer, ctypes.c_int16]),
         "rd_kafka_mock_broker_set_rtt": (number, [pointer, ctypes.c_int32, number]),
-        "rd_kafka_mock_broker_set_down": (number, [pointer, ctypes.c_int32]),
-        "rd_kafka_mock_broker_set_up": (number, [pointer, ctypes.c_int32]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(lib, name)
