@@ -75,8 +75,10 @@ class EndsWatch:
             self.ends = Ends(_offsets(stable), _offsets(high))
             self._asked = None
         now = time.monotonic()
+        if now < self._due:
+            return
         wanted = {TopicPartition(*home): OffsetSpec.latest() for home in homes}  # type: ignore[no-untyped-call]
-        if now < self._due or not wanted:
+        if not wanted:
             return
         self._due = now + _EVERY_SECONDS
         try:
