@@ -3,6 +3,7 @@ only in moments that cannot be made at will."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicP
 
 from processor.assignment import Assignment
 from processor.offsets import Tracker
+from tests.support.requests import record
 
 
 class Error:
@@ -45,6 +47,8 @@ class FakeConsumer:
         self.assigned = partitions
 
     assign = incremental_assign
+
+    def incremental_unassign(self, partitions: list[TopicPartition]) -> None: ...
 
     def resume(self, partitions: list[TopicPartition]) -> None: ...
 
@@ -101,3 +105,30 @@ def test_joined_until_the_share_is_taken_or_lost(incremental: bool) -> None:
     made.on_lost(consumer, partitions)
     assert not made.joined
     made.raise_kept()
+
+
+@pytest.mark.parametrize("incremental", [True, False])
+def test_a_log_made_anew_begins_a_new_epoch_and_drops_what_was_received(incremental: bool) -> None:
+    consumer = FakeConsumer([Answered(0, 7), Answered(1, 9)])
+    made = assign(consumer, incremental=incremental)
+    tracker = made._tracker
+    for partition, offset in ((0, 7), (0, 8), (1, 9)):
+        one = replace(record(None, offset, partition=partition), topic="t")
+        tracker.received(one)
+    assert made.move(consumer, ("t", 0), 2) == 2, "it means nothing in the new log"
+    assert tracker.epoch(("t", 0)) == 2
+    assert tracker.epoch(("t", 1)) == 1, "the other partition's work lives on"
+    assert tracker.records == 1
+    assert consumer.assigned is not None
+    begun = {one.partition: one.offset for one in consumer.assigned}
+    # The older protocol assigns all at once: the others go on where they are.
+    assert begun == ({0: 2} if incremental else {0: 2, 1: 10})
+
+
+def test_what_was_received_before_retention_overtook_it_is_kept() -> None:
+    consumer = FakeConsumer([Answered(0, 7), Answered(1, 9)])
+    made = assign(consumer)
+    made._tracker.received(replace(record(None, 7), topic="t"))
+    assert made.move(consumer, ("t", 0), 30) == 0
+    assert made._tracker.epoch(("t", 0)) == 1
+    assert (made._tracker.records, made._tracker.position(("t", 0))) == (1, 30)
