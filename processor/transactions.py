@@ -29,6 +29,9 @@ from processor.status import Status
 log = structlog.get_logger()
 
 _PAUSE_SECONDS = 0.02
+# From produce: an earlier record has failed meanwhile, and with it the transaction or the
+# producer. Why, only the next transactional call says.
+_UNTOLD = frozenset({KafkaError._STATE, KafkaError._FATAL})
 
 
 class TransactionalPublisher(Producing):
@@ -49,6 +52,7 @@ class TransactionalPublisher(Producing):
     def publish(self, batch: Batch, consumer: Any, deadline: Deadline, suspects: Suspects) -> None:
         offsets = topic_partitions(batch)
         deliveries = Deliveries()
+        untold: KafkaError | None = None
         try:
             self._until(lambda _: self._producer.begin_transaction(), deadline, too_late=_not_begun)
             self._status.transaction_began = time.monotonic()
@@ -57,11 +61,10 @@ class TransactionalPublisher(Producing):
             except PublishAborted as early:
                 self._abort(deadline, None, str(early))
             except KafkaException as exception:
-                error = exception.args[0]
-                if error.code() != KafkaError._STATE:
-                    self._raise_unless_abortable(error)
-                # _STATE: an earlier record has failed meanwhile, and with it the transaction.
-                self._abort(deadline, error)
+                untold = exception.args[0]
+                if untold.code() not in _UNTOLD:
+                    self._raise_unless_abortable(untold)
+                    self._abort(deadline, untold)
             if deliveries.any_refused:
                 self._abort(deadline, None, "records refused")
             # The group's metadata of this moment: the broker compares its generation (KIP-447).
@@ -71,6 +74,8 @@ class TransactionalPublisher(Producing):
                 deadline,
                 too_late=lambda error: self._abort(deadline, error, "offsets not sent in time"),
             )
+            if untold is not None:
+                self._abort(deadline, untold)
             self._until(lambda wait: self._producer.commit_transaction(wait), deadline)
         except PublishAborted:
             if deliveries.any_refused:

@@ -55,8 +55,15 @@ class Bench:
         self.consumer.close()
         self.publisher.close(Deadline(0.1))
 
-    def publish(self, batch: Batch | None = None, seconds: float = SECONDS) -> None:
-        self.publisher.publish(batch or a_batch(), self.consumer, Deadline(seconds), Suspects())
+    def publish(
+        self,
+        batch: Batch | None = None,
+        seconds: float = SECONDS,
+        suspects: Suspects | None = None,
+    ) -> None:
+        self.publisher.publish(
+            batch or a_batch(), self.consumer, Deadline(seconds), suspects or Suspects()
+        )
 
     def publish_until_it_works(self, tries: int = 3) -> list[str]:
         """Why it was aborted, time after time."""
@@ -187,6 +194,26 @@ def test_refused_records_are_found_by_their_reports(cluster: MockCluster, code: 
     with pytest.raises(RecordsRefused) as refusal:
         bench.publish(alone)
     assert refusal.value.guilty == alone.messages()
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (E.TRANSACTION_ABORTABLE, PublishAborted),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, BrokerError),
+        (E.TOPIC_AUTHORIZATION_FAILED, BrokerError),
+    ],
+)
+def test_a_failure_between_two_records_is_told_by_its_own_name(
+    cluster: MockCluster, code: int, raised: type[Exception]
+) -> None:
+    """From `produce` itself the client says no more than `_STATE` or `_FATAL` then."""
+    bench = Bench(cluster)
+    batch, one_by_one = a_batch(10, 10), Suspects()
+    one_by_one.add(batch.messages())
+    cluster.answer(Api.PRODUCE, code)
+    with pytest.raises(raised, match=name(code)):
+        bench.publish(batch, suspects=one_by_one)
 
 
 def test_a_record_too_large_for_the_client_leaves_the_producer_good(cluster: MockCluster) -> None:
