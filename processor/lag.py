@@ -58,7 +58,8 @@ class Ends:
 
 
 class EndsWatch:
-    """Asks every few seconds; `ends` is the last whole answer."""
+    """Asks every few seconds. `ends` has the last answer for each partition: while the broker is
+    silent, a lag stays what it was."""
 
     def __init__(self, settings: Settings) -> None:
         self._client = kafka_config.open_client(AdminClient, kafka_config.admin(settings))
@@ -72,7 +73,9 @@ class EndsWatch:
             stable, high = self._asked
             if not all(one.done() for one in [*stable.values(), *high.values()]):
                 return
-            self.ends = Ends(_offsets(stable), _offsets(high))
+            self.ends = Ends(
+                {**self.ends.stable, **_offsets(stable)}, {**self.ends.high, **_offsets(high)}
+            )
             self._asked = None
         now = time.monotonic()
         if now < self._due:
