@@ -181,7 +181,7 @@ PUBLISH_ABORTS = Metric(
     Kind.COUNTER,
     "publications",
     "Publications that were aborted and tried again.",
-    "Steady: the log says why (`transaction aborted`).",
+    "Steady: the log says why (`publication aborted`).",
 )
 TRANSACTION_SECONDS = Metric(
     "semif_transaction_open_seconds",

@@ -78,6 +78,8 @@ class Publication:
             batch = self._tracker.passed()
         if batch:
             self._attempt(batch, consumer, Deadline(self._settings.publish_seconds))
+        else:
+            self._retry.progress()  # what failed has been dropped: nothing waits for a broker
 
     def publish_before_revoke(self, consumer: Any, homes: Sequence[Partition]) -> None:
         """What is finished of partitions about to go, within the budget of a revoke.
@@ -102,7 +104,7 @@ class Publication:
         try:
             self._publisher.publish(batch, consumer, deadline, self._suspects)
         except RecordsRefused as refusal:
-            self._metrics.aborted()
+            self._aborted(refusal)
             self._suspects.add(refusal.suspected)
             for run in batch.entries.values():
                 for entry in run:
@@ -112,7 +114,7 @@ class Publication:
         except PublishAborted as aborted:
             if len(self._suspects) < suspected:
                 self._retry.progress()
-            self._metrics.aborted()
+            self._aborted(aborted)
             self._retry.failed(str(aborted))
             return False
         self._retry.progress()
@@ -131,6 +133,10 @@ class Publication:
         else:
             log.info("offsets moved past markers", partitions=len(batch.offsets))
         return True
+
+    def _aborted(self, reason: PublishAborted) -> None:
+        self._metrics.aborted()
+        log.warning("publication aborted", reason=str(reason))
 
     def _shrink(self, entry: Entry, guilty: Sequence[Outgoing]) -> None:
         refused = [one for one in entry.outcome if any(one is other for other in guilty)]

@@ -166,11 +166,10 @@ class TransactionalPublisher(Producing):
             if error.fatal() or not error.retriable() or end.expired:
                 self._raise_unless_abortable(error)
                 raise BrokerError(f"a transaction could not be aborted: {error.name()}")
+            self._poll(_PAUSE_SECONDS)
         if cause is not None and cause.code() in CONFIGURATION:
             raise configuration(cause)
-        reason = reason or (cause.name() if cause is not None else "unknown")
-        log.warning("transaction aborted", reason=reason)
-        raise PublishAborted(reason)
+        raise PublishAborted(reason or (cause.name() if cause is not None else "unknown"))
 
 
 def _unfinished(error: KafkaError) -> NoReturn:

@@ -49,6 +49,6 @@ def test_a_slow_engine(
         settle(running, bootstrap, names, group_id, sent)
         running.stop(STOP_SECONDS)
     assert not events(running, "partitions lost")
-    assert not events(running, "transaction aborted")
+    assert not events(running, "publication aborted")
     assert not events(running, "engine lost: replacing it")
     assert len(events(running, "partitions assigned")) == 1

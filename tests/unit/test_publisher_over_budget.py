@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from processor import kafka_config, settings
 from processor.deadline import Deadline
@@ -16,24 +16,7 @@ from processor.offsets import Batch
 from processor.status import Status
 from processor.transactions import TransactionalPublisher
 
-
-class TryAgain:
-    """What the code asks of a KafkaError; the client's own cannot be made retriable."""
-
-    def fatal(self) -> bool:
-        return False
-
-    def txn_requires_abort(self) -> bool:
-        return False
-
-    def retriable(self) -> bool:
-        return True
-
-    def code(self) -> int:
-        return 14
-
-    def name(self) -> str:
-        return "COORDINATOR_LOAD_IN_PROGRESS"
+TRY_AGAIN = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, "of the test", retriable=True)
 
 
 class FakeProducer:
@@ -48,7 +31,7 @@ class FakeProducer:
             if name != "poll":
                 self.calls.append(name)
             if name == self._refused:
-                raise KafkaException(TryAgain())
+                raise KafkaException(TRY_AGAIN)
 
         return call
 
