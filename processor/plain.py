@@ -16,7 +16,11 @@ from processor.producing import Producing, topic_partitions
 
 
 class PlainPublisher(Producing):
-    """Publishes first, commits after."""
+    """Publishes first, commits after.
+
+    The client takes no timeout for a commit: with a coordinator that is silent it ends by the
+    client's own limits (48 s measured with the default session of 45 s), past any deadline.
+    """
 
     def start(self, deadline: Deadline) -> None:
         """Nothing to fence: a second process of the group shares the partitions."""

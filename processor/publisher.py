@@ -23,7 +23,7 @@ class Publisher(Protocol):
         """Publish the batch and commit its offsets, or neither.
 
         Those of `suspects` are sent alone, and leave them once they are confirmed. Blocks until
-        the deadline at most, but for an abort.
+        the deadline at most, but for a call that has begun by then, and an abort.
 
         Raises PublishAborted (nothing is visible in mode exactly_once; try again),
         RecordsRefused, BrokerError, FencedError or TransactionExpiredError.

@@ -194,7 +194,8 @@ class Settings(BaseSettings):
         10.0,
         gt=0,
         description="Time to publish finished work when partitions are taken away. A call to the "
-        "broker that has begun by then may take transaction_seconds more, and its abort 5 s.",
+        "broker that has begun by then may take transaction_seconds more, and its abort 5 s; with "
+        "at_least_once, a commit may take the session timeout.",
     )
     drain_seconds: float = Field(
         25.0, ge=0, description="Time to finish the group in work when told to stop."

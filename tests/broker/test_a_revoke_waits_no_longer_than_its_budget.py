@@ -10,6 +10,8 @@ away either.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -28,14 +30,24 @@ RECORDS = 20
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])
 def test_a_revoke(
-    local_kafka: LocalKafka, local_topics: Topics, group_id: str, monkeypatch: pytest.MonkeyPatch
+    local_kafka: LocalKafka,
+    local_topics: Topics,
+    group_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    delivery: str,
 ) -> None:
     bootstrap = local_kafka.bootstrap
     names = local_topics.create_set(partitions=2)
     produce(bootstrap, names.requests, [Outgoing(b"null", partition=n % 2) for n in range(RECORDS)])
     # The first may leave a broker that is not up again yet: then its session has to end.
-    short = {"revoke_seconds": 1, "transaction_seconds": 3, "kafka_consumer": SHORT_SESSION}
+    short: dict[str, Any] = {
+        "delivery": delivery,
+        "revoke_seconds": 1,
+        "transaction_seconds": 3,
+        "kafka_consumer": SHORT_SESSION,
+    }
     with turned_by_hand(monkeypatch, bootstrap, names, group_id, **short) as hand:
         hand.turn_until("all received", lambda: hand.tracker.records == RECORDS)
         hand.gate.is_open = True
@@ -58,4 +70,10 @@ def test_a_revoke(
             ),
         )
     committed_is_the_end(bootstrap, names, group_id)
-    assert len(outcomes(bootstrap, names).errors) == RECORDS
+    count = Counter(
+        (error.request.partition, error.request.offset)
+        for _, error in outcomes(bootstrap, names).errors
+    )
+    assert len(count) == RECORDS
+    if delivery == "exactly_once":
+        assert set(count.values()) == {1}
