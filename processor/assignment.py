@@ -14,13 +14,14 @@ from typing import Any
 import structlog
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
+from processor.consumer_errors import PASSING
 from processor.deadline import Deadline
+from processor.errors import BrokerError
 from processor.offsets import Tracker
 from processor.records import Partition
 
 log = structlog.get_logger()
 
-_COMMITTED_SECONDS = 10.0
 _RETRY_SECONDS = 0.2
 
 
@@ -36,15 +37,19 @@ class Assignment:
         publish_finished: Callable[[Sequence[Partition]], None],
         removed: Callable[[], None],
         rebalanced: Callable[[], None],
+        committed_seconds: float,
     ) -> None:
         """`incremental`: cooperative protocol. The callables are told after the fact, but for
-        `publish_finished`, which may publish for partitions that are about to go."""
+        `publish_finished`, which may publish for partitions that are about to go.
+        `committed_seconds`: how long the group's offsets are waited for. A dead owner may have left
+        a transaction with offsets open, and they are told when it has ended (KIP-447)."""
         self._tracker = tracker
         self._incremental = incremental
         self._assigned = assigned
         self._publish_finished = publish_finished
         self._removed = removed
         self._rebalanced = rebalanced
+        self._committed_seconds = committed_seconds
         self._kept: Exception | None = None
         self.joined = False
         """The group has given this process its share, were it no partition at all."""
@@ -130,25 +135,31 @@ class Assignment:
         except Exception as error:  # noqa: BLE001  (writing the log can fail, too)
             self._kept = self._kept or error
 
-    @staticmethod
-    def _committed(consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Where the group is. Raises KafkaException; never an offset that only failed to come.
+    def _committed(self, consumer: Any, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Where the group is. Raises BrokerError; never an offset that only failed to come.
 
         A partition whose offset could not be had looks like one without any: taken as such, it
         would be read from its beginning.
         """
         if not partitions:
             return []
-        deadline = Deadline(_COMMITTED_SECONDS)
+        deadline = Deadline(self._committed_seconds)
         while True:
-            found: list[TopicPartition] = consumer.committed(
-                partitions, timeout=deadline.remaining()
-            )
-            errors = [one.error for one in found if one.error is not None]
-            if not errors:
+            try:
+                found: list[TopicPartition] = consumer.committed(
+                    partitions, timeout=max(0.1, deadline.remaining())
+                )
+                failed = next((one.error for one in found if one.error is not None), None)
+            except KafkaException as exception:
+                failed = exception.args[0]
+            if failed is None:
                 return found
-            if deadline.expired or not all(error.retriable() for error in errors):
-                raise KafkaException(errors[0])
+            if deadline.expired or failed.code() not in PASSING:
+                raise BrokerError(
+                    f"the group's committed offsets cannot be had: {failed.name()} (tried for up "
+                    f"to {self._committed_seconds:g} s, longer than a dead owner's transaction is "
+                    "open)"
+                )
             time.sleep(_RETRY_SECONDS)
 
 

@@ -14,13 +14,24 @@ log = structlog.get_logger()
 
 _SECONDS = 10.0
 
-_INFORMATIONAL = frozenset(
+# Brokers and coordinators that are away, starting or changing. A list, since an error that comes
+# with a message or a partition has a code and a text, and never says that it is retriable.
+PASSING = frozenset(
     {
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._TIMED_OUT,
         KafkaError._RESOLVE,
-        KafkaError._MAX_POLL_EXCEEDED,  # on_lost has been called; the next poll rejoins
+        KafkaError._WAIT_COORD,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.UNSTABLE_OFFSET_COMMIT,
     }
 )
 _FENCED = frozenset(
@@ -47,7 +58,8 @@ def judge(error: KafkaError, settings: Settings, member_id: str) -> None:
             "fenced: another process has this one's group instance id. Give each process of a "
             "group a slot of its own (setting slot)"
         )
-    if error.code() in _INFORMATIONAL or (error.retriable() and not error.fatal()):
+    # After exceeding max.poll on_lost has been called, and the next poll rejoins.
+    if error.code() in PASSING or error.code() == KafkaError._MAX_POLL_EXCEEDED:
         log.warning("consumer", error=error.name())
         return
     raise BrokerError(f"the consumer cannot go on: {error.name()}")

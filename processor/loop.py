@@ -46,6 +46,9 @@ _FETCH = 500  # records taken from the client at once
 _BUSY_SECONDS = 0.005
 _IDLE_SECONDS = 0.2
 _START_SECONDS = 60.0
+# A broker looks for expired transactions every ten seconds
+# (transaction.abort.timed.out.transaction.cleanup.interval.ms).
+_CLEANUP_SECONDS = 15.0
 
 
 class Owner:
@@ -85,6 +88,9 @@ class Owner:
             publish_finished=self._publish_before_revoke,
             removed=self._drop_stale,
             rebalanced=self._metrics.rebalanced,
+            committed_seconds=min(
+                settings.transaction_seconds + _CLEANUP_SECONDS, settings.stall_seconds
+            ),
         )
 
     def run(self) -> None:
@@ -178,7 +184,9 @@ class Owner:
     # --- one turn
 
     def _turn(self, *, taking: bool = True, submitting: bool = True) -> None:
-        for message in self._consume():
+        # Losses last: the older protocol then begins all partitions again where the tracker is,
+        # which has to be behind all that the client has handed over.
+        for message in sorted(self._consume(), key=_tells_a_loss):
             self._receive(message)
         self._assignment.raise_kept()
         self._check_fatal()
@@ -336,6 +344,9 @@ class Owner:
         )
 
     def _partitions_came(self) -> None:
+        if self.status.phase is Phase.DRAINING:  # nothing more is taken
+            self._pause()
+            return
         # Not the new ones alone: those that stayed would be paused with nobody to resume them.
         self._paused = False
         self._consumer_do("resume")
@@ -380,6 +391,11 @@ class Owner:
     def _consumer_error(self, error: KafkaError) -> None:
         assert self._consumer is not None  # its errors come through it
         consumer_errors.judge(error, self._settings, self._consumer.memberid())
+
+
+def _tells_a_loss(message: Any) -> bool:
+    error = message.error()
+    return error is not None and error.code() in lost.CODES
 
 
 def _expiry(record: Record, request_id: str) -> datetime | None:

@@ -8,17 +8,20 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from processor import lost
 from tests.support.answers import outcomes, wait_for_outcomes
 from tests.support.claims import PROTOCOLS, committed_is_the_end, events, request
 from tests.support.http import get
-from tests.support.kafka_io import committed, produce, wait_for
+from tests.support.kafka_io import Outgoing, committed, produce, wait_for
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.topics import Topics, TopicSet
+from tests.support.turned_by_hand import turned_by_hand
 
 pytestmark = pytest.mark.faults
 
@@ -40,8 +43,14 @@ def commit(bootstrap: str, group: str, topic: str, offset: int) -> None:
     """As an operator's tool moves a group's offsets."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     moved = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
-    for answer in admin.alter_consumer_group_offsets([moved]).values():
-        answer.result(30)
+
+    def is_moved() -> bool:
+        # A broker that has just begun may refuse, and says so for each partition only.
+        for answer in admin.alter_consumer_group_offsets([moved]).values():
+            answer.result(30)
+        return committed(bootstrap, group, topic)[0] == offset
+
+    wait_for("the offset is moved", is_moved)
 
 
 def answer_ten(bootstrap: str, names: TopicSet, group: str, model: Path) -> None:
@@ -103,7 +112,7 @@ def test_overtaken_while_it_reads(
         group_id,
         tiny_model,
         accept_loss=accept_loss,
-        buffer_records=8,
+        buffer_records=9,
         kafka_consumer=PROTOCOLS[protocol],
         log_level="debug",
     ) as running:
@@ -127,6 +136,51 @@ def test_overtaken_while_it_reads(
     received = {result.request.offset for _, result in found.results} - set(range(25, 30))
     assert set(range(10)) <= received, "what was in the buffer when the log was cut"
     assert set(found.answered().values()) == {1}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_the_other_partitions_go_on(
+    bootstrap: str,
+    topics: Topics,
+    group_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+    protocol: str,
+) -> None:
+    """The client tells of the loss in the same breath as it hands over their records. The eager
+    protocol knows only assignments of all partitions, and begins those again, too."""
+    names = topics.create_set(partitions=2)
+    produce(bootstrap, names.requests, [Outgoing(b"null", partition=n % 2) for n in range(40)])
+    delete_below(bootstrap, names.requests, 15)
+    commit(bootstrap, group_id, names.requests, 10)
+    with turned_by_hand(
+        monkeypatch,
+        bootstrap,
+        names,
+        group_id,
+        accept_loss=True,
+        kafka_consumer=PROTOCOLS[protocol],
+    ) as hand:
+        consume = hand.owner._messages
+
+        def the_loss_first() -> list[Any]:
+            found: list[Any] = []
+            while sum(one.error() is None for one in found) < 20 or not any(
+                one.error() is not None and one.error().code() in lost.CODES for one in found
+            ):
+                found += consume()
+            monkeypatch.setattr(hand.owner, "_messages", consume)
+            return sorted(found, key=lambda one: one.error() is None)
+
+        monkeypatch.setattr(hand.owner, "_messages", the_loss_first)
+        hand.gate.is_open = True
+        hand.turn_until(
+            "all committed",
+            lambda: committed(bootstrap, group_id, names.requests) == {0: 20, 1: 20},
+        )
+    refused = [error.request for _, error in outcomes(bootstrap, names).errors]
+    found = sorted((one.partition, one.offset) for one in refused)
+    assert found == [(0, n) for n in range(15, 20)] + [(1, n) for n in range(20)]
 
 
 @pytest.mark.timeout(240)

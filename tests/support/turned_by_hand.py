@@ -52,7 +52,7 @@ class HandOwner:
     def turn(self) -> None:
         self.owner._turn()
 
-    def turn_until(self, what: str, done: Callable[[], bool], seconds: float = 30.0) -> None:
+    def turn_until(self, what: str, done: Callable[[], object], seconds: float = 30.0) -> None:
         end = time.monotonic() + seconds
         while not done():
             assert time.monotonic() < end, what

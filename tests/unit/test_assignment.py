@@ -10,38 +10,28 @@ import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, TopicPartition
 
 from processor.assignment import Assignment
+from processor.errors import BrokerError
 from processor.offsets import Tracker
 from tests.support.requests import record
-
-
-class Error:
-    """What the code asks of a KafkaError; the client's own cannot be made retriable."""
-
-    def __init__(self, code: int, *, retriable: bool) -> None:
-        self._code = code
-        self._retriable = retriable
-
-    def retriable(self) -> bool:
-        return self._retriable
-
-    def code(self) -> int:
-        return self._code
 
 
 class Answered:
     """A TopicPartition as `committed` answers it; the client's own has no way to set `error`."""
 
-    def __init__(self, partition: int, offset: int, error: Error | None = None) -> None:
+    def __init__(self, partition: int, offset: int, error: KafkaError | None = None) -> None:
         self.topic, self.partition, self.offset, self.error = "t", partition, offset, error
 
 
 class FakeConsumer:
-    def __init__(self, *answers: list[Answered]) -> None:
+    def __init__(self, *answers: list[Answered] | KafkaError) -> None:
         self.answers = list(answers)
         self.assigned: list[TopicPartition] | None = None
 
     def committed(self, partitions: Any, timeout: float) -> list[Answered]:
-        return self.answers.pop(0)
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, KafkaError):
+            raise KafkaException(answer)
+        return answer
 
     def incremental_assign(self, partitions: list[TopicPartition]) -> None:
         self.assigned = partitions
@@ -53,7 +43,9 @@ class FakeConsumer:
     def resume(self, partitions: list[TopicPartition]) -> None: ...
 
 
-def assign(consumer: FakeConsumer, *, incremental: bool = True) -> Assignment:
+def assign(
+    consumer: FakeConsumer, *, incremental: bool = True, seconds: float = 30.0
+) -> Assignment:
     made = Assignment(
         Tracker(),
         incremental=incremental,
@@ -61,6 +53,7 @@ def assign(consumer: FakeConsumer, *, incremental: bool = True) -> Assignment:
         publish_finished=lambda homes: None,
         removed=lambda: None,
         rebalanced=lambda: None,
+        committed_seconds=seconds,
     )
     made.on_assign(consumer, [TopicPartition("t", 0), TopicPartition("t", 1)])
     return made
@@ -74,20 +67,29 @@ def test_no_committed_offset_is_the_beginning_said_explicitly() -> None:
 
 
 def test_an_offset_that_failed_to_come_is_asked_for_again() -> None:
-    passing = Error(KafkaError.COORDINATOR_LOAD_IN_PROGRESS, retriable=True)
+    loading = KafkaError(KafkaError.COORDINATOR_LOAD_IN_PROGRESS)
     consumer = FakeConsumer(
-        [Answered(0, 7), Answered(1, -1001, passing)], [Answered(0, 7), Answered(1, 9)]
+        KafkaError(KafkaError._TIMED_OUT),
+        [Answered(0, 7), Answered(1, -1001, loading)],
+        [Answered(0, 7), Answered(1, 9)],
     )
     assign(consumer).raise_kept()
     assert consumer.assigned is not None
     assert [one.offset for one in consumer.assigned] == [7, 9]
 
 
-def test_an_offset_that_is_refused_is_no_beginning() -> None:
-    refused = Error(KafkaError.GROUP_AUTHORIZATION_FAILED, retriable=False)
-    consumer = FakeConsumer([Answered(0, 7), Answered(1, -1001, refused)])
-    made = assign(consumer)
-    with pytest.raises(KafkaException):
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("code", "seconds"),
+    [(KafkaError.GROUP_AUTHORIZATION_FAILED, 30.0), (KafkaError.UNSTABLE_OFFSET_COMMIT, 0.3)],
+)
+def test_an_offset_that_does_not_come_is_no_beginning(
+    code: int, seconds: float, whole: bool
+) -> None:
+    failed = KafkaError(code)
+    consumer = FakeConsumer(failed if whole else [Answered(0, 7), Answered(1, -1001, failed)])
+    made = assign(consumer, seconds=seconds)
+    with pytest.raises(BrokerError, match=failed.name()):
         made.raise_kept()
     assert consumer.assigned is None
 
