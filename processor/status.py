@@ -18,7 +18,6 @@ class Phase(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
     DRAINING = "draining"
-    STOPPED = "stopped"
 
 
 class Status:

@@ -18,6 +18,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(autouse=True)
+def a_host_without_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host name that ends in a number is a slot (a StatefulSet's ordinal)."""
+    monkeypatch.setenv("HOSTNAME", "test")
+
+
+@pytest.fixture(autouse=True)
 def log_as_it_was() -> Iterator[None]:
     """A command run inside a test sets logging up for the stderr of its runner, which is closed
     afterwards: the next test of the process must not log into it."""

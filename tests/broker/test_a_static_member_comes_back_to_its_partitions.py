@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.claims import events, load, settle
+from tests.support.claims import events, load, settle, sleep_through
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.topics import Topics
 
@@ -32,6 +32,7 @@ def test_a_static_member(bootstrap: str, topics: Topics, group_id: str, tiny_mod
         with load(bootstrap, names.requests) as sent:
             stays.wait_for("published", 60)
             goes.wait_for("published", 60)
+            sleep_through(2, stays)  # the rebalance that gave them their shares ends
             before = len(events(stays, "partitions assigned") + events(stays, "partitions revoked"))
             goes.stop(STOP_SECONDS)
             with start(1) as back:

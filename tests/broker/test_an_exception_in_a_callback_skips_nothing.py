@@ -37,8 +37,23 @@ def test_a_callback(
             raise RuntimeError("of the test")
 
         hand.owner._assignment._assigned = broken
+        left: list[BaseException] = []
+
+        def noted(*about: object) -> None:
+            try:
+                on_assign(*about)
+            except BaseException as error:
+                left.append(error)
+                raise
+
+        on_assign = hand.owner._assignment.on_assign
+        assert hand.owner._consumer is not None
+        hand.owner._consumer.subscribe(
+            [names.requests], on_assign=noted, on_revoke=hand.owner._assignment.on_revoke
+        )
         with pytest.raises(RuntimeError, match="of the test"):
             until_all(hand)
+        assert not left, "nothing leaves the callback; the loop raises it after its poll"
     assert committed(bootstrap, group_id, names.requests) == {0: None}
     with turned_by_hand(monkeypatch, bootstrap, names, group_id) as hand:
         until_all(hand)

@@ -53,16 +53,16 @@ def test_compacted(cleaning: LocalKafka, group_id: str, tiny_model: Path) -> Non
     wait_for("the cleaner has been there", with_gaps, seconds=60)
     with processor(bootstrap, names, group_id, tiny_model, check_topics=False) as running:
         running.wait_for("partitions assigned", READY_SECONDS)
-        # What was cleaned away meanwhile cannot be answered; what is left now, must be.
         produce(bootstrap, names.requests, [request(100 + number) for number in range(5)])
-        left = {one.offset for one in read_all(bootstrap, names.requests)}
-        end = max(left)
+        end = read_all(bootstrap, names.requests)[-1].offset
 
         def answered() -> bool:
             running.check()
             return end in origins(bootstrap, names.results)
 
         wait_for("the last is answered", answered, seconds=60)
+        # What was cleaned away before it was read cannot be answered; what is left now, must be.
+        left = {one.offset for one in read_all(bootstrap, names.requests)}
         committed_is_the_end(bootstrap, names, group_id)
         running.stop(STOP_SECONDS)
     seen = origins(bootstrap, names.results)

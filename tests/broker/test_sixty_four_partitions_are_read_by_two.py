@@ -1,4 +1,4 @@
-"""Sixty-four partitions, most with a record or two, owned by one processor and then by two.
+"""Sixty-four partitions, most with a record or two, owned by two processors that start together.
 
 Case 35: the watermark of each partition is its own, and those without records have none.
 """

@@ -26,6 +26,7 @@ def flags(
         "replays_topic": names.replays,
         "model": str(model),
         "http_port": 0,
+        "log_repeats": 0,  # tests count events
         # Means nothing without SASL, and must not show in what is logged.
         "kafka": {"sasl.password": planted.SECRET},
     } | more

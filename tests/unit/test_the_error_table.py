@@ -182,7 +182,7 @@ def test_what_would_only_repeat_ends_the_process(
 
 @pytest.mark.parametrize("code", [E.MSG_SIZE_TOO_LARGE, E.INVALID_RECORD, E.POLICY_VIOLATION])
 def test_refused_records_are_found_by_their_reports(cluster: MockCluster, code: int) -> None:
-    bench = Bench(cluster)
+    bench = Bench(cluster, kafka_producer={"linger.ms": "200"})
     cluster.answer(Api.PRODUCE, code)
     with pytest.raises(RecordsRefused) as refusal:
         bench.publish()
@@ -235,9 +235,21 @@ def test_a_commit_that_takes_long_is_resumed(
 ) -> None:
     """Case 5: commit_transaction answers `_TIMED_OUT`, retriable, and goes on when called again."""
     bench = Bench(cluster)
+    assert isinstance(bench.publisher, TransactionalPublisher)
+    calls = 0
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            nonlocal calls
+            calls += name == "commit_transaction"
+            return getattr(producer, name)
+
+    producer = bench.publisher._producer
+    monkeypatch.setattr(bench.publisher, "_producer", Counting())
     monkeypatch.setattr(transactions, "CALL_SECONDS", 0.3)
     cluster.slow(Api.END_TXN, 1000)
     bench.publish()
+    assert calls > 1
     assert bench.publish_until_it_works() == []
 
 

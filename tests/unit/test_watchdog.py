@@ -16,12 +16,12 @@ def test_no_stall(monkeypatch: pytest.MonkeyPatch, turning: bool, phase: Phase) 
     status, ended = Status(), threading.Event()
     status.phase = phase
     watching = watchdog.Watchdog(
-        settings.load(stall_seconds=0.05, publish_seconds=0.05),
+        settings.load(stall_seconds=1.0, publish_seconds=0.05),
         status,
         lambda code: ended.set(),
     )
     watching.start()
-    for _ in range(40):
+    for _ in range(150):
         if turning:
             status.turned()
         assert not ended.wait(0.01)
