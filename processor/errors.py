@@ -42,6 +42,10 @@ class BrokerError(ProcessorError):
     exit_code = ExitCode.BROKER
 
 
+class TopicMissingError(BrokerError):
+    """A topic does not exist."""
+
+
 class TransactionExpiredError(BrokerError):
     """The broker ended a transaction that was open for too long; the producer is of no more use."""
 

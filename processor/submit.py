@@ -11,14 +11,15 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from processor import kafka_config
+from processor import kafka_config, topics
 from processor.deadline import Deadline
-from processor.errors import BrokerError, StoppedError
+from processor.errors import BrokerError, StoppedError, TopicMissingError
 from processor.settings import Settings
 from schemas import headers as h
 from schemas.request import DecisionRequest, RequestError, parse
 
 _FLUSH_SECONDS = 30.0
+_LOOK_SECONDS = 2.0
 _CHUNK = 2**16
 _SLICE_SECONDS = 0.2  # how long a Ctrl-C may go unnoticed
 
@@ -114,6 +115,7 @@ class Sender:
             Producer, kafka_config.plain_producer(settings, "submit")
         )
         self._failed: KafkaError | None = None
+        self._topic_is_there = False
         self.confirmed = 0
 
     def send(
@@ -127,6 +129,9 @@ class Sender:
 
         Raises BrokerError, and StoppedError when told to stop.
         """
+        if not self._topic_is_there:
+            self._find_topic()
+            self._topic_is_there = True
         while True:
             self._raise_failed()
             try:
@@ -157,10 +162,21 @@ class Sender:
             self._raise_failed()
         self._raise_failed()
         if left:
+            self._find_topic()
             raise BrokerError(
                 f"{left} requests were not confirmed within {_FLUSH_SECONDS:g} s by "
                 f"{self._settings.bootstrap}"
             )
+
+    def _find_topic(self) -> None:
+        """Raises TopicMissingError. The client itself would look for the topic until its patience
+        is over, and a broker that is away is left to that."""
+        try:
+            topics.partitions(self._producer, self._settings.requests_topic, _LOOK_SECONDS)
+        except TopicMissingError:
+            raise
+        except BrokerError:
+            return
 
     def _delivered(self, error: KafkaError | None, _: Any) -> None:
         if error is None:

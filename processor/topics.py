@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # names it do
 
 from processor import kafka_config
 from processor.deadline import Deadline
-from processor.errors import BrokerError
+from processor.errors import BrokerError, TopicMissingError
 from processor.settings import Settings
 
 T = TypeVar("T")
@@ -284,12 +284,15 @@ def _group_rights(client: AdminClient, settings: Settings) -> list[Finding]:
     return []
 
 
-def partitions(client: Any, topic: str) -> int:
-    """How many partitions a topic has. Raises BrokerError if it does not exist."""
-    metadata = _call(lambda: client.list_topics(topic, timeout=_SECONDS), "metadata")
+def partitions(client: Any, topic: str, seconds: float = _SECONDS) -> int:
+    """How many partitions a topic has. Raises TopicMissingError, and BrokerError where the broker
+    does not say within `seconds`."""
+    metadata = _call(lambda: client.list_topics(topic, timeout=seconds), "metadata")
     found = metadata.topics.get(topic)
     if found is None or found.error is not None or not found.partitions:
-        raise BrokerError(f"topic {topic} does not exist; `semif-kafka topics create` creates it")
+        raise TopicMissingError(
+            f"topic {topic} does not exist; `semif-kafka topics create` creates it"
+        )
     return len(found.partitions)
 
 
@@ -302,9 +305,9 @@ def _call(call: Callable[[], T], what: str) -> T:
 
 def _broker_error(what: str, exception: KafkaException) -> BrokerError:
     error = exception.args[0]
-    hint = (
-        ". Is the broker up, and is the address right (setting bootstrap)?"
-        if error.code() in _UNREACHABLE
-        else ""
-    )
+    hint = ""
+    if error.code() in _UNREACHABLE:
+        hint = ". Is the broker up, and is the address right (setting bootstrap)?"
+    elif error.code() == KafkaError.INVALID_REPLICATION_FACTOR:
+        hint = ": more copies than brokers, or fewer than the cluster allows (--replication)"
     return BrokerError(f"{what}: {error.name()}{hint}")

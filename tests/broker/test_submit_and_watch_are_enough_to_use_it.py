@@ -88,3 +88,13 @@ def test_watch_without_topics_says_so(bootstrap: str) -> None:
     done = command(names, bootstrap, "watch")
     assert done.returncode == 3
     assert "topic none.results does not exist" in done.stderr
+
+
+def test_submit_without_topics_says_so(bootstrap: str) -> None:
+    names = TopicSet("none.requests", "none.results", "none.errors", "none.dead", "none.replays")
+    question = ("--question", "Did it?", "--option", "yes=It did.", "--option", "no=It did not.")
+    asked = command(names, bootstrap, "submit", "--state", "Done.", *question)
+    assert asked.returncode == 3
+    assert (
+        "topic none.requests does not exist; `semif-kafka topics create` creates it" in asked.stderr
+    )
