@@ -157,7 +157,7 @@ def row(seen: Seen) -> str:
         return f"{_cut('-', 24)} {_cut('-', 20)} {_cut('-', 20)} {'':>6} {'':>8}  " + (
             f"no record of semif-kafka: {seen.coordinates}"
         )
-    start = f"{_cut(content['request']['id'], 24)} {_cut(content['id'], 20)}"
+    start = f"{_cut(seen.request_name, 24)} {_cut(content['id'], 20)}"
     if seen.is_error:
         return f"{start} {_cut('-', 20)} {'':>6} {'':>8}  {content['code']}: {content['message']}"
     best = max(content["probabilities"])

@@ -19,6 +19,7 @@ from confluent_kafka import (
 from pydantic import BaseModel, Field
 
 from processor import kafka_config, topics
+from processor.consumer_errors import PASSING
 from processor.deadline import Deadline
 from processor.errors import BrokerError
 from processor.settings import Settings
@@ -29,6 +30,9 @@ _END_SECONDS = 15.0
 
 class _Origin(BaseModel):
     id: str | None
+    topic: str
+    partition: int
+    offset: int
 
 
 class _Result(BaseModel):
@@ -65,6 +69,12 @@ class Seen:
     @property
     def request_id(self) -> str | None:
         return self.content["request"]["id"] if self.content else None
+
+    @property
+    def request_name(self) -> str:
+        """What finds the request: its id, or where it has none that can be read, where it lies."""
+        request = self.content["request"]
+        return request["id"] or f"{request['topic']}/{request['partition']}/{request['offset']}"
 
 
 class Watcher:
@@ -118,10 +128,7 @@ class Watcher:
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._ends.add((str(message.topic()), int(message.partition() or 0)))
                 yield None
-            elif not error.retriable() and error.code() not in (
-                KafkaError._TRANSPORT,
-                KafkaError._ALL_BROKERS_DOWN,
-            ):
+            elif error.code() not in PASSING:
                 raise BrokerError(f"reading stopped: {error.name()}")
 
     @property

@@ -33,3 +33,13 @@ def test_fields_of_a_newer_processor_are_ignored(name: str) -> None:
     assert content["new_field"] == 1
     shown = row(Seen("t", is_error, content, "t/1/2"))
     assert (content["code"] if is_error else content["top"]) in shown
+
+
+def test_a_request_without_an_id_is_found_by_its_coordinates() -> None:
+    text = (FOLDER / "examples" / "error-invalid-json.json").read_text(encoding="utf-8")
+    content = _content(text.encode(), is_error=True)
+    request = content["request"]
+    assert request["id"] is None
+    where = f"{request['topic']}/{request['partition']}/{request['offset']}"
+    assert len(where) <= 24
+    assert row(Seen("t", True, content, "t/1/2")).startswith(where)
