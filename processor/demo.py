@@ -264,7 +264,7 @@ def _print_next(console: Console, loaded: settings.Settings, *, kept: bool) -> N
             "same for one that reads anything, such as Qwen/Qwen3.5-4B on a GPU."
         )
     if kept:
-        console.print(f"The topics {loaded.group}.* stay on the broker for you to look at.")
+        console.print(f"The topics {loaded.group}.* stay for as long as the broker runs.")
     console.print("\n[bold]What to try next[/]")
     for line in (
         "make demo BROKER=kafka     the same on a real local broker, with transactions",

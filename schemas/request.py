@@ -325,7 +325,10 @@ def _only(request: DecisionRequest, wanted: bytes) -> DecisionRequest:
         ids = loads(wanted)
     except JsonError as error:
         raise RequestError(
-            ErrorCode.INVALID_REQUEST, f"{where}: {error}", where, request.id
+            ErrorCode.INVALID_REQUEST,
+            f"{where}: must be a JSON list of decision ids: {error}",
+            where,
+            request.id,
         ) from None
     if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
         raise RequestError(

@@ -183,6 +183,7 @@ class Engine:
 def _unknown_workload(decision: Decision) -> DecisionError:
     return DecisionError(
         ErrorCode.UNKNOWN_WORKLOAD,
-        "the decision names a workload without a temperature",
+        "the decision names a workload without a temperature: add it to the setting temperatures, "
+        "or leave the workload out",
         {"workload": decision.workload},
     )

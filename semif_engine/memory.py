@@ -163,7 +163,10 @@ class CudaDevice(Device):
 
     def __init__(self, config: EngineConfig, index: int) -> None:
         if not torch.cuda.is_available() or index >= torch.cuda.device_count():
-            raise ModelError(f"there is no device cuda:{index} here")
+            raise ModelError(
+                f"there is no device cuda:{index} here: torch sees "
+                f"{torch.cuda.device_count()}; choose another, or cpu (setting device)"
+            )
         name = f"cuda:{index}"
         total = torch.cuda.get_device_properties(index).total_memory
         cap = checked_cap(config.cap_bytes, total, name)

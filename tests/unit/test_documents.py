@@ -9,6 +9,7 @@ import pytest
 from processor import documents
 from processor.catalogue import METRICS
 from processor.settings import Settings
+from schemas import headers
 
 
 def test_the_documents_are_fresh() -> None:
@@ -47,3 +48,14 @@ def test_a_readme_without_the_marks_is_said(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("nothing")
     with pytest.raises(ValueError, match="lacks the marks"):
         documents.main([], tmp_path)
+
+
+def test_every_header_is_documented() -> None:
+    page = (documents.ROOT / "docs" / "headers.md").read_text(encoding="utf-8")
+    names = {
+        value
+        for name, value in vars(headers).items()
+        if name.isupper() and isinstance(value, str) and value.startswith(headers.PREFIX)
+    } - {headers.PREFIX}
+    assert len(names) > 20
+    assert not [name for name in names if f"`{name}`" not in page]
