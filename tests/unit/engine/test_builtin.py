@@ -91,12 +91,14 @@ def test_it_answers_the_examples_of_readme_and_help(
     assert logits[0] > logits[1] + 1
 
 
+@pytest.mark.timeout(900)  # minutes beside other tests on two cores
 def test_losing_the_recurrent_state_is_seen_in_the_answers(decider: Decider) -> None:
     fault = figures.dropped_state(decider, rows("hard", 60, sorted(world.FROM_MEMORY)))
     assert fault.intact.value >= 0.85
     assert fault.broken.value <= fault.intact.value - 0.1
 
 
+@pytest.mark.timeout(900)
 def test_a_prefix_one_token_short_is_seen_in_the_answers(decider: Decider) -> None:
     some = [row for row in rows("easy", 60) if settled_at_the_end(row)]
     assert len(some) >= 30
