@@ -7,6 +7,7 @@ nothing it holds is lost: what is not committed is read again by the next start.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -22,6 +23,7 @@ from processor.status import Phase, Status
 log = structlog.get_logger()
 
 _TICK_SECONDS = 1.0
+_TELL_SECONDS = 5.0
 
 
 class Watchdog:
@@ -55,11 +57,20 @@ class Watchdog:
             if self._status.turns != turns or self._status.phase is Phase.STARTING:
                 still, turns = 0.0, self._status.turns
             if still > self._limit:
-                log.error("stalled: the owner loop stands still", seconds=round(still))
-                sys.stderr.write(
-                    f"semif-kafka: stalled: the loop stood still for {still:.0f} s in a call that "
-                    "does not return. Nothing is lost; start it again\n"
-                )
-                sys.stderr.flush()
+                # In a thread of its own: the reader of the log may be gone, or read no more, and
+                # a full pipe may be what the loop stands still in.
+                telling = threading.Thread(target=_tell, args=(still,), daemon=True)
+                telling.start()
+                telling.join(_TELL_SECONDS)
                 self._end(int(ExitCode.STALLED))
                 return
+
+
+def _tell(still: float) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        log.error("stalled: the owner loop stands still", seconds=round(still))
+        sys.stderr.write(
+            f"semif-kafka: stalled: the loop stood still for {still:.0f} s in a call that "
+            "does not return. Nothing is lost; start it again\n"
+        )
+        sys.stderr.flush()

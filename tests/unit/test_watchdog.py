@@ -41,3 +41,36 @@ def test_a_stall_ends_the_process(monkeypatch: pytest.MonkeyPatch, phase: Phase)
     watchdog.Watchdog(settings.load(stall_seconds=0.05, publish_seconds=0.05), status, end).start()
     assert ended.wait(30)
     assert codes == [6]
+
+
+class Pipe:
+    """A standard error whose reader is gone, or reads no more."""
+
+    def __init__(self, *, full: bool) -> None:
+        self._full = full
+        self.let_go = threading.Event()
+
+    def write(self, _: str) -> int:
+        if self._full:
+            self.let_go.wait()
+        raise BrokenPipeError
+
+    flush = write
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_it_ends_though_nobody_can_be_told(monkeypatch: pytest.MonkeyPatch, full: bool) -> None:
+    """Found on a process that hung for an hour and a half: whoever read its log had died first."""
+    monkeypatch.setattr(watchdog, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(watchdog, "_TELL_SECONDS", 0.1)
+    pipe = Pipe(full=full)
+    monkeypatch.setattr(watchdog.sys, "stderr", pipe)
+    status, ended = Status(), threading.Event()
+    status.phase = Phase.RUNNING
+    watchdog.Watchdog(
+        settings.load(stall_seconds=0.05, publish_seconds=0.05), status, lambda code: ended.set()
+    ).start()
+    try:
+        assert ended.wait(30)
+    finally:
+        pipe.let_go.set()
