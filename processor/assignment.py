@@ -154,11 +154,13 @@ class Assignment:
                 failed = exception.args[0]
             if failed is None:
                 return found
-            if deadline.expired or failed.code() not in PASSING:
+            what = f"the group's committed offsets cannot be had: {failed.name()}"
+            if failed.code() not in PASSING:
+                raise BrokerError(f"{what}. Check rights with `semif-kafka topics check`")
+            if deadline.expired:
                 raise BrokerError(
-                    f"the group's committed offsets cannot be had: {failed.name()} (tried for up "
-                    f"to {self._committed_seconds:g} s, longer than a dead owner's transaction is "
-                    "open)"
+                    f"{what}, for {self._committed_seconds:g} s. The coordinator is away, or a "
+                    "dead owner's transaction is still open. Nothing is lost; start it again"
                 )
             time.sleep(_RETRY_SECONDS)
 

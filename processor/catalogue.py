@@ -197,7 +197,8 @@ LAG = Metric(
     Kind.GAUGE,
     "offsets",
     "Offsets of the owned partitions that can be read and were not yet: last stable offset less "
-    "position. Markers and aborted records count until they are passed.",
+    "position. Markers and aborted records count until they are passed. Asked of the broker: "
+    "while it is silent, the last that it said.",
     "Grows: add processes, up to the number of partitions. Steady above 0 with "
     "semif_requests_total flat: a partition is stuck.",
 )

@@ -19,7 +19,7 @@ class PlainPublisher(Producing):
     """Publishes first, commits after.
 
     The client takes no timeout for a commit: with a coordinator that is silent it ends by the
-    client's own limits (48 s measured with the default session of 45 s), past any deadline.
+    client's own limits, about the session timeout, past any deadline.
     """
 
     def start(self, deadline: Deadline) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,3 +100,18 @@ def test_a_second_process_on_the_same_slot_fences_the_first(
     assert "slot" in first.other_lines[-1]
     assert not any("Traceback" in line for line in first.other_lines)
     assert found.answered()["r", "r"] <= 2
+
+
+def test_topics_with_more_copies_than_brokers(bootstrap: str, topics: Topics) -> None:
+    names = topics.create_set(partitions=1)
+    flags = ["--bootstrap", bootstrap, "--set", f"requests_topic=more-{names.requests}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "processor.cli", "topics", "create", "--replication", "9", *flags],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "INVALID_REPLICATION_FACTOR" in done.stderr
+    assert "more copies than brokers" in done.stderr

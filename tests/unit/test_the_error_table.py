@@ -197,22 +197,23 @@ def test_refused_records_are_found_by_their_reports(cluster: MockCluster, code: 
 
 
 @pytest.mark.parametrize(
-    ("code", "raised"),
+    ("code", "raised", "said"),
     [
-        (E.TRANSACTION_ABORTABLE, PublishAborted),
-        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, BrokerError),
-        (E.TOPIC_AUTHORIZATION_FAILED, BrokerError),
+        (E.TRANSACTION_ABORTABLE, PublishAborted, "TRANSACTION_ABORTABLE"),
+        (E.OUT_OF_ORDER_SEQUENCE_NUMBER, BrokerError, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+        (E.TOPIC_AUTHORIZATION_FAILED, BrokerError, "TOPIC_AUTHORIZATION_FAILED"),
+        (E.INVALID_PRODUCER_EPOCH, FencedError, "took the transactional id"),
     ],
 )
 def test_a_failure_between_two_records_is_told_by_its_own_name(
-    cluster: MockCluster, code: int, raised: type[Exception]
+    cluster: MockCluster, code: int, raised: type[Exception], said: str
 ) -> None:
     """From `produce` itself the client says no more than `_STATE` or `_FATAL` then."""
     bench = Bench(cluster)
     batch, one_by_one = a_batch(10, 10), Suspects()
     one_by_one.add(batch.messages())
     cluster.answer(Api.PRODUCE, code)
-    with pytest.raises(raised, match=name(code)):
+    with pytest.raises(raised, match=said):
         bench.publish(batch, suspects=one_by_one)
 
 
