@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 # Headroom for the record's framing above key, value and headers when produced.
 _RECORD_OVERHEAD = 64 * 2**10
+_LEAST_IDLE_SECONDS = 2.0
 
 
 def open_client(factory: Callable[[dict[str, Any]], T], config: dict[str, Any]) -> T:
@@ -112,6 +113,8 @@ def producer(settings: Settings) -> dict[str, Any]:
     }
     if settings.delivery == "exactly_once":
         timeout_ms = int(settings.transaction_seconds * 1000)
+        budget = min(settings.transaction_seconds, settings.publish_seconds)
+        idle_ms = int(max(_LEAST_IDLE_SECONDS, budget * 2 / 3) * 1000)
         config |= {
             "transactional.id": settings.transactional_id,
             "transaction.timeout.ms": timeout_ms,
@@ -121,9 +124,16 @@ def producer(settings: Settings) -> dict[str, Any]:
             # default of 100, 5.5 ms with 2. The maximum serves real trouble.
             "retry.backoff.ms": 2,
             "retry.backoff.max.ms": 1000,
-            # Once all brokers were away, the client forgets them and asks the bootstrap servers
-            # anew; offsets that are then sent wait for ever for the coordinator it has forgotten
-            # (librdkafka issue 5511). Without it, it tries the brokers it knows.
+            # Offsets for a group whose coordinator is gone (killed, taken away, or not yet named
+            # by a broker that has just started) wait for it whatever their timeout, until a
+            # connection to some other broker opens or closes (librdkafka issues 5456, 5511).
+            # So connections close when idle, before the publication's time is up; the refreshes
+            # keep one broker at hand to ask for the new coordinator, and the client forgets the
+            # old one after three of them. A request under way does not make a connection busy,
+            # but with a broker that takes so long for an answer no publication is in time.
+            "connections.max.idle.ms": idle_ms,
+            "topic.metadata.refresh.interval.ms": idle_ms // 6,
+            # Once all brokers were away, the client would forget them in the same way.
             "metadata.recovery.strategy": "none",
         }
     else:

@@ -1,8 +1,9 @@
 """Ends the process when the owner loop stands still: a call into the client that never returns.
 
-There is such a call: `send_offsets_to_transaction` waits for ever, whatever its timeout, for a
-group coordinator that went away (librdkafka issue 5511). The owner cannot help itself then, and
-nothing it holds is lost: what is not committed is read again by the next start.
+There are such calls: `send_offsets_to_transaction` would wait for ever, whatever its timeout, for
+a group coordinator that went away (librdkafka issue 5511), but for the properties we give it
+(`kafka_config.producer`). The owner cannot help itself in one, and nothing it holds is lost: what
+is not committed is read again by the next start.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def open_seconds(port: int) -> float:
     return float(line.split()[1])
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 @pytest.mark.parametrize("way", [thaw, restart, kill_and_start], ids=lambda way: way.__name__)
 def test_a_broker_that_goes(
     local_kafka: LocalKafka,
@@ -68,7 +68,7 @@ def test_a_broker_that_goes(
                 wait_for(
                     "it goes on",
                     lambda seen=seen: len(events(running, "published")) > seen,  # type: ignore[misc]
-                    seconds=60,
+                    seconds=120,
                 )
         settle(running, bootstrap, names, group_id, sent.sent)
         running.stop(STOP_SECONDS)
@@ -76,33 +76,3 @@ def test_a_broker_that_goes(
     groups = sum(event["decisions"] for event in events(running, "group scored"))
     good = sum(b'"options": []' not in (one.value or b"") for one in sent.sent)
     assert groups == good, "the transaction was tried again, and the engine was not asked again"
-
-
-@pytest.mark.timeout(200)
-def test_a_call_that_never_returns_ends_the_process(
-    local_kafka: LocalKafka, local_topics: Topics, group_id: str, tiny_model: Path
-) -> None:
-    """Case 6, librdkafka issue 5511, brought about by the client's default that we do not use. If
-    the processor goes on here, the client is mended: then the property can go."""
-    bootstrap = local_kafka.bootstrap
-    names = local_topics.create_set(partitions=3)
-    with processor(
-        bootstrap,
-        names,
-        group_id,
-        tiny_model,
-        stall_seconds=4,
-        publish_seconds=15,
-        transaction_seconds=60,
-        kafka_producer={"metadata.recovery.strategy": "rebootstrap"},
-    ) as running:
-        running.wait_for("partitions assigned", READY_SECONDS)
-        with load(bootstrap, names.requests) as sent:
-            running.wait_for("published", 60)
-            local_kafka.restart()
-            assert running.wait(120) == 6
-    assert "stalled" in running.other_lines[-1]
-    with processor(bootstrap, names, group_id, tiny_model) as running:
-        running.wait_for("partitions assigned", READY_SECONDS)
-        settle(running, bootstrap, names, group_id, sent.sent)
-        running.stop(STOP_SECONDS)

@@ -87,6 +87,29 @@ class MockCluster:
             )
         )
 
+    def coordinate(self, kind: str, key: str, broker: int) -> None:
+        """Who coordinates a "group", or a "transaction" (its key: the transactional id)."""
+        self._must(
+            self._lib.rd_kafka_mock_coordinator_set(
+                self._cluster, kind.encode(), key.encode(), broker
+            )
+        )
+
+    def lead(self, topic: str, broker: int) -> None:
+        """Who leads partition 0 of a topic."""
+        self._must(
+            self._lib.rd_kafka_mock_partition_set_leader(self._cluster, topic.encode(), 0, broker)
+        )
+
+    def decommission(self, broker: int) -> None:
+        """Take a broker away for good: clients learn of it with their next metadata."""
+        self._must(self._lib.rd_kafka_mock_broker_decommission(self._cluster, broker))
+
+    def bounce(self, broker: int) -> None:
+        """Close all connections to a broker, and take new ones."""
+        self._must(self._lib.rd_kafka_mock_broker_set_down(self._cluster, broker))
+        self._must(self._lib.rd_kafka_mock_broker_set_up(self._cluster, broker))
+
     def before_close(self, act: Callable[[], None]) -> None:
         """Close a client first: one that outlives its broker asks for it for ever."""
         self._closing.callback(act)
@@ -121,14 +144,14 @@ def _library() -> ctypes.CDLL:
     beside = Path(confluent_kafka.__file__).parent.parent / "confluent_kafka.libs"
     [path] = beside.glob("librdkafka-*.so*")
     lib = ctypes.CDLL(str(path))
-    pointer, number = ctypes.c_void_p, ctypes.c_int
+    pointer, number, text = ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p
     signatures = {
-        "rd_kafka_new": (pointer, [number, pointer, ctypes.c_char_p, ctypes.c_size_t]),
+        "rd_kafka_new": (pointer, [number, pointer, text, ctypes.c_size_t]),
         "rd_kafka_destroy": (None, [pointer]),
         "rd_kafka_mock_cluster_new": (pointer, [pointer, number]),
         "rd_kafka_mock_cluster_destroy": (None, [pointer]),
-        "rd_kafka_mock_cluster_bootstraps": (ctypes.c_char_p, [pointer]),
-        "rd_kafka_mock_topic_create": (number, [pointer, ctypes.c_char_p, number, number]),
+        "rd_kafka_mock_cluster_bootstraps": (text, [pointer]),
+        "rd_kafka_mock_topic_create": (number, [pointer, text, number, number]),
         "rd_kafka_mock_push_request_errors_array": (
             None,
             [pointer, ctypes.c_int16, ctypes.c_size_t, ctypes.POINTER(number)],
@@ -138,6 +161,14 @@ def _library() -> ctypes.CDLL:
         "rd_kafka_mock_broker_push_request_error_rtts": (number, None),
         "rd_kafka_mock_clear_request_errors": (None, [pointer, ctypes.c_int16]),
         "rd_kafka_mock_broker_set_rtt": (number, [pointer, ctypes.c_int32, number]),
+        "rd_kafka_mock_coordinator_set": (number, [pointer, text, text, ctypes.c_int32]),
+        "rd_kafka_mock_partition_set_leader": (
+            number,
+            [pointer, text, ctypes.c_int32, ctypes.c_int32],
+        ),
+        "rd_kafka_mock_broker_decommission": (number, [pointer, ctypes.c_int32]),
+        "rd_kafka_mock_broker_set_down": (number, [pointer, ctypes.c_int32]),
+        "rd_kafka_mock_broker_set_up": (number, [pointer, ctypes.c_int32]),
     }
     for name, (result, arguments) in signatures.items():
         function = getattr(lib, name)

@@ -10,6 +10,7 @@ from tests.support.topics import TopicSet
 
 READY_SECONDS = 120.0
 STOP_SECONDS = 60.0
+_SHOWN_EVENTS = 30
 
 
 def flags(
@@ -37,6 +38,11 @@ class WatchedProcessor(RunningProcessor):
 
     def __exit__(self, *about: object) -> None:
         super().__exit__(*about)
+        if about[0] is not None:
+            # pytest shows it with the failure: why it stood still is nowhere else.
+            for event in self.events[-_SHOWN_EVENTS:]:
+                print(event)
+            print("\n".join(self.other_lines[-_SHOWN_EVENTS:]))
         found = planted.leaked([*map(str, self.events), *self.other_lines])
         assert not found, f"a planted state or secret was logged: {found[0]}"
 
