@@ -29,9 +29,11 @@ from processor.status import Status
 log = structlog.get_logger()
 
 _PAUSE_SECONDS = 0.02
-# From produce: an earlier record has failed meanwhile, and with it the transaction or the
-# producer. Why, only the next transactional call says.
+# An earlier record has failed meanwhile, and with it the transaction or the producer. From
+# produce: why, only the next transactional call says. From one of those, which it failed under:
+# only the record's own report.
 _UNTOLD = frozenset({KafkaError._STATE, KafkaError._FATAL})
+_UNTOLD_NAMES = frozenset(KafkaError(code).name() for code in _UNTOLD)
 
 
 class TransactionalPublisher(Producing):
@@ -77,11 +79,13 @@ class TransactionalPublisher(Producing):
             if untold is not None:
                 self._abort(deadline, untold)
             self._until(lambda wait: self._producer.commit_transaction(wait), deadline)
-        except PublishAborted:
+        except PublishAborted as aborted:
             if deliveries.any_refused:
                 raise deliveries.refusal() from None
             if deliveries.failed is not None and deliveries.failed.code() in CONFIGURATION:
                 raise configuration(deliveries.failed) from None
+            if deliveries.failed is not None and str(aborted) in _UNTOLD_NAMES:
+                raise PublishAborted(deliveries.failed.name()) from None
             raise
         finally:
             self._status.transaction_began = None

@@ -217,6 +217,31 @@ def test_a_failure_between_two_records_is_told_by_its_own_name(
         bench.publish(batch, suspects=one_by_one)
 
 
+def test_a_failure_under_the_offsets_is_told_by_its_own_name(
+    cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that fails while the offsets are under way makes them fail with `_STATE`, seen once
+    on a busy machine. The moment is a fake here; the report of the record is real."""
+    bench = Bench(cluster)
+    assert isinstance(bench.publisher, TransactionalPublisher)
+    producer = bench.publisher._producer
+
+    class FailsUnderTheOffsets:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(producer, name)
+
+        def send_offsets_to_transaction(self, *_: Any) -> None:
+            producer.flush(SECONDS)
+            raise KafkaException(KafkaError(E._STATE, "", False, False, True))
+
+    cluster.answer(Api.PRODUCE, E.TRANSACTION_ABORTABLE)
+    with monkeypatch.context() as once:
+        once.setattr(bench.publisher, "_producer", FailsUnderTheOffsets())
+        with pytest.raises(PublishAborted, match=r"^TRANSACTION_ABORTABLE$"):
+            bench.publish()
+    bench.publish_until_it_works()
+
+
 def test_a_record_too_large_for_the_client_leaves_the_producer_good(cluster: MockCluster) -> None:
     bench = Bench(cluster, kafka_producer={"message.max.bytes": "2000"})
     batch = a_batch(10, 5000, 10)
