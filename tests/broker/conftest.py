@@ -11,6 +11,7 @@ import pytest
 
 from processor.running import RunningProcessor
 from tests.support.broker import broker, probe
+from tests.support.local_cluster import LocalCluster
 from tests.support.local_kafka import LocalKafka
 from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.tiny_models import tiny_qwen35
@@ -43,6 +44,13 @@ def local_kafka() -> Iterator[LocalKafka]:
     """A broker of the test's own, to kill, freeze and restart."""
     with LocalKafka() as kafka:
         yield kafka
+
+
+@pytest.fixture
+def local_cluster() -> Iterator[LocalCluster]:
+    """Three brokers of the test's own."""
+    with LocalCluster() as cluster:
+        yield cluster
 
 
 @pytest.fixture

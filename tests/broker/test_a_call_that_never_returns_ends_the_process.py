@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from processor.running import RunningProcessor
 from tests.support import hanging_call
 from tests.support.claims import SHORT_SESSION, load, settle
-from tests.support.processors import READY_SECONDS, STOP_SECONDS, flags, processor
+from tests.support.processors import READY_SECONDS, STOP_SECONDS, WatchedProcessor, flags, processor
 from tests.support.topics import Topics
 
 pytestmark = pytest.mark.faults
@@ -34,7 +33,7 @@ def test_a_call_that_never_returns(
         kafka_consumer=SHORT_SESSION,  # it ends without leaving the group
     )
     with (
-        RunningProcessor(impatient, hanging_call.environment(after_calls=3)) as running,
+        WatchedProcessor(impatient, hanging_call.environment(after_calls=3)) as running,
         load(bootstrap, names.requests) as sent,
     ):
         running.wait_for("published", READY_SECONDS)

@@ -6,7 +6,6 @@ whatever their timeout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,12 +19,6 @@ from tests.support.processors import READY_SECONDS, STOP_SECONDS, processor
 from tests.support.topics import Topics
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster() as made:
-        yield made
 
 
 def lose_the_coordinator(cluster: LocalCluster, group: str) -> None:
@@ -45,8 +38,9 @@ def lose_the_coordinator(cluster: LocalCluster, group: str) -> None:
 
 @pytest.mark.timeout(300)
 def test_the_next_request_is_answered(
-    cluster: LocalCluster, group_id: str, tiny_model: Path
+    local_cluster: LocalCluster, group_id: str, tiny_model: Path
 ) -> None:
+    cluster = local_cluster
     names = Topics(cluster.bootstrap, replication=3).create_set(partitions=3)
     # Of many keys: connections to all brokers are open then, and none that opens later happens to
     # wake the client up.

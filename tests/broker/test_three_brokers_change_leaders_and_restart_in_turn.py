@@ -6,7 +6,6 @@ away, a consumer stuck on a partition whose leader moved, all brokers changing o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,9 @@ from tests.support.topics import Topics
 pytestmark = pytest.mark.faults
 
 
-@pytest.fixture
-def cluster() -> Iterator[LocalCluster]:
-    with LocalCluster() as made:
-        yield made
-
-
 @pytest.mark.timeout(400)
-def test_three_brokers(cluster: LocalCluster, group_id: str, tiny_model: Path) -> None:
-    bootstrap = cluster.bootstrap
+def test_three_brokers(local_cluster: LocalCluster, group_id: str, tiny_model: Path) -> None:
+    cluster, bootstrap = local_cluster, local_cluster.bootstrap
     names = Topics(bootstrap, replication=3).create_set(partitions=6)
     with processor(bootstrap, names, group_id, tiny_model, transaction_seconds=60) as running:
         running.wait_for("partitions assigned", READY_SECONDS)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from processor import kafka_config, settings
 from tests.support.mock_cluster import MockCluster
@@ -41,8 +42,9 @@ class Gone:
         cluster.coordinate("group", GROUP, 1)
         while 2 in self._producer.list_topics(timeout=SECONDS).brokers:
             pass
-        self._thread = threading.Thread(target=self.publish, daemon=True)
-        self._thread.start()
+        self._publication: Future[None] = Future()
+        # Not a pool's thread: those are waited for at exit, and this one may never return.
+        threading.Thread(target=self._publish_again, daemon=True).start()
 
     def publish(self) -> None:
         self._producer.begin_transaction()
@@ -51,9 +53,19 @@ class Gone:
         self._producer.send_offsets_to_transaction(offsets, self._metadata, 1.0)
         self._producer.commit_transaction(SECONDS)
 
+    def _publish_again(self) -> None:
+        try:
+            self._publication.set_result(self.publish())
+        except KafkaException as error:
+            self._publication.set_exception(error)
+
     def published(self, seconds: float) -> bool:
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        """Whether it is by then. Raises what the publication raised."""
+        try:
+            self._publication.result(seconds)
+        except TimeoutError:
+            return False
+        return True
 
     def let_go(self) -> None:
         """A call that never returns would keep the test's process. The client forgets the old
